@@ -22,7 +22,8 @@ from fcshim.parse.machine.text import TextStates
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.exchange import DEFAULT_MAX_RETRIES, Exchange
 from fcshim.pipeline.response import response_for
-from fcshim.pipeline.shim import ShimStream, prepare_shim
+from fcshim.pipeline.shim import prepare_shim
+from fcshim.pipeline.shim_stream import ShimStream
 from fcshim.upstream import Upstream
 from fcshim.upstream.reply import UpstreamReply
 from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, Peer, raw_upstream

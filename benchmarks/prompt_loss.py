@@ -25,7 +25,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fcshim.upstream.prompt_loss import KINDS, ModelCounts, SentPrompt, Sizes, sizes_of
+from fcshim.upstream.character_kinds import KINDS, Sizes, sizes_of
+from fcshim.upstream.prompt_reading import ModelCounts, SentPrompt
 
 TABLE = Path(__file__).with_suffix(".json")
 SYSTEM = ("en docs", "tools", "markdown table", "en", "json")

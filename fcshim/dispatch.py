@@ -36,13 +36,13 @@ from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Stop, Usage
-from fcshim.messages import Request, text_of, uses_tools
+from fcshim.messages import Request, has_media, text_of, uses_tools
 from fcshim.pipeline.attempt import Batch, Plan, estimate_usage
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import RECEIVING, Exchange, ExchangeState
 from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.no_call import NoCall, explain_no_call
-from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, ReducedCodec, media_of
+from fcshim.pipeline.omissions import OMISSIONS, STOP, Omission, media_of
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
 from fcshim.prompt.compose import PromptBudget, fit_messages
 from fcshim.prompt.dialect_folder import chosen_dialect
@@ -50,9 +50,8 @@ from fcshim.prompt.profiles import chosen_profile
 from fcshim.prompt.repetition import find_repetition
 from fcshim.prompt.styles import chosen_style
 from fcshim.upstream import UpstreamReply
-from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint
-from fcshim.upstream.prompt_loss import PromptLoss, read_prompt
-from fcshim.upstream.tool_support import refuses_tools
+from fcshim.upstream.capabilities import Capabilities, may_refuse_constraint, refuses_tools
+from fcshim.upstream.prompt_reading import PromptLoss, read_prompt
 
 Result = TypeVar("Result")
 
@@ -172,37 +171,33 @@ class AttemptPlanner:
 
         `omissions` are left out of every request of the exchange. Raises `RequestError`.
         """
-        plan, codec = self._plan(native=native, backend=backend, omissions=omissions)
-        if self.request.extra:
-            self.capabilities.record_left_out(left_out(self.request, self.capabilities.upstream.kind.codec.name))
-        exchange.begin(plan, codec)
-
-    def _plan(self, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> tuple[Plan, UpstreamCodec]:
-        codec: UpstreamCodec = self.capabilities.upstream.kind.codec
+        kind, request = self.capabilities.upstream.kind, self.request
+        if request.extra:
+            self.capabilities.record_left_out(left_out(request, kind.codec.name))
+        size = sum(len(text_of(message.content)) for message in request.messages)
+        if size >= _LONG_PROMPT and self.capabilities.is_llama_server(request.model):
+            # It reports how far it has read the prompt, if the request asks for it.
+            request = msgspec.structs.replace(request, extra={**request.extra, PROGRESS_FIELD: True})
+        if request.suffix:
+            exchange.begin(request, _fill_in_codec(kind, backend))
+            return
+        codec: UpstreamCodec = kind.codec
         if codec is OLLAMA and self.model.num_ctx:
             codec = OllamaWithContext(self.model.num_ctx)
-        request, codec = self._with_progress(), _reduced(codec, omissions)
-        if request.suffix:
-            return request, _fill_in_codec(self.capabilities.upstream.kind, backend)
+        exchange.begin(self._plan(request, native=native, backend=backend, omissions=omissions), codec, omissions)
+
+    def _plan(self, request: Request, *, native: bool, backend: Backend, omissions: Sequence[Omission]) -> Plan:
         searches_stops = STOP in omissions and bool(request.stop)
         if native and uses_tools(request):
-            return self._native_plan(request, request.stop if searches_stops else ()), codec
+            return self._native_plan(request, request.stop if searches_stops else ())
         emulated = self.translated or uses_tools(request) or constrains_document(backend.form, request)
         if not (emulated or searches_stops):
-            return request, codec
+            return request
         model = self.capabilities.fit_prompt(self.model, request.model)
         shim = make_shim(request, model, self.new_id, backend)
         if shim.notes:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
-        return shim if shim.codec is None else replace(shim, codec=_reduced(shim.codec, omissions)), codec
-
-    def _with_progress(self) -> Request:
-        """Return the request; llama-server reports how far it has read a long prompt, if the request asks for it."""
-        request = self.request
-        size = sum(len(text_of(message.content)) for message in request.messages)
-        if size < _LONG_PROMPT or not self.capabilities.is_llama_server(request.model):
-            return request
-        return msgspec.structs.replace(request, extra={**request.extra, PROGRESS_FIELD: True})
+        return shim
 
     def _native_plan(self, request: Request, searched_stops: tuple[str, ...]) -> Plan:
         kind = self.capabilities.upstream.kind
@@ -240,10 +235,6 @@ def _fill_in_codec(kind: UpstreamKind, backend: Backend) -> UpstreamCodec:
             param="suffix",
         )
     return CODECS[backend.fill_in_middle]
-
-
-def _reduced(codec: UpstreamCodec, omissions: Sequence[Omission]) -> UpstreamCodec:
-    return ReducedCodec(codec, omissions) if omissions else codec
 
 
 def make_shim(
@@ -355,7 +346,8 @@ class RequestAttempts:
         """
         exchange, reason = self._exchange, ""
         self._native = self._capabilities.tools.uses_native(self._request, self._planner.model)
-        await self._translate_messages()
+        if self._planner.model.tool_search == "translated" and not self._native:
+            await self._translate_messages()
         await self._begin()
         if self._refused is not None and not await self._leave_out_refused(self._refused):
             await self._begin()
@@ -372,17 +364,18 @@ class RequestAttempts:
                 goes_on = await self._fall_back(error, sink)
             else:
                 self._confirm()
-                reason = exchange.attempt.defect
-                goes_on = exchange.state is not ExchangeState.DECIDING or await self._ask_again(sink)
+                goes_on = True
+                if exchange.state is ExchangeState.DECIDING:
+                    reason = exchange.attempt.defect
+                    goes_on = await self._ask_again(sink, reason)
             if not goes_on:
                 self._end(exchange.give_up(), sink)
                 yield
 
     async def _translate_messages(self) -> None:
-        """Add English words to the user's messages, where the settings say so and the prompt leaves tools out."""
-        request, model = self._request, self._planner.model
-        leaves_out = 0 < model.max_tools < len(request.tools) and request.tool_choice.mode != "none"
-        if self._native or not leaves_out or model.tool_search != "translated":
+        """Add English words to the user's messages, if the prompt leaves tools out."""
+        request = self._request
+        if not 0 < self._planner.model.max_tools < len(request.tools) or request.tool_choice.mode == "none":
             return
         backend = await self._capabilities.backend(request, for_retry=True)
         self._request = await self._capabilities.translations.add_to(request, backend)
@@ -611,7 +604,8 @@ class RequestAttempts:
         model = self._request.model
         if len(self._omissions) > len(self._capabilities.omissions(model)):
             self._capabilities.record_omissions(model, self._omissions)
-        self._capabilities.record_media(model, set(media_of(self._request)).difference(self._omissions))
+        if has_media(self._request):
+            self._capabilities.record_media(model, set(media_of(self._request)).difference(self._omissions))
         if self._native_error:
             self._capabilities.tools.record_error(model, self._native_error)
             self._native_error = ""
@@ -619,9 +613,9 @@ class RequestAttempts:
             self._capabilities.constraints.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""
 
-    async def _ask_again(self, sink: ReplySink) -> bool:
-        """Make the next attempt after one with defects; return false if it cannot be made."""
-        exchange, model, reason = self._exchange, self._request.model, self._exchange.attempt.defect
+    async def _ask_again(self, sink: ReplySink, reason: str) -> bool:
+        """Make the next attempt after one with defects, the `reason`; return false if it cannot be made."""
+        exchange, model = self._exchange, self._request.model
         if self._native and uses_tools(self._request):
             retry_logger.info("%s: sent again with tools in the prompt: %s", model, reason)
             self._native = False

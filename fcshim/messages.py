@@ -216,12 +216,17 @@ def document_texts(messages: Iterable[Message]) -> Iterator[str]:
         if isinstance(message, ToolMessage):
             yield text_of(message.content)
         elif isinstance(message, UserMessage):
-            yield from (part.text for part in message.content if isinstance(part, TextPart) and part.document)
+            for part in message.content:
+                if isinstance(part, TextPart) and part.document:
+                    yield part.text
 
 
 def count_leading_system(messages: Sequence[Message]) -> int:
     """Return how many system messages the conversation begins with."""
-    return next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+    count = 0
+    while count < len(messages) and isinstance(messages[count], SystemMessage):
+        count += 1
+    return count
 
 
 def placeholder(part: MediaPart) -> TextPart:

@@ -48,7 +48,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the table. Raises `ConfigError` and `UpstreamError`."""
     config = read_endpoint_settings(arguments, needed=not arguments.of)
-    from fcshim.upstream.capabilities import (  # noqa: PLC0415 - a slow import, after the settings are checked
+    from fcshim.upstream.model_report import (  # noqa: PLC0415 - a slow import, after the settings are checked
         ModelReport,
         report_table,
     )
@@ -75,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _ask_endpoint(config: Config) -> bytes:
     from fcshim.upstream import upstream_for  # noqa: PLC0415 - see above
-    from fcshim.upstream.capabilities import Capabilities, model_reports  # noqa: PLC0415 - see above
+    from fcshim.upstream.capabilities import Capabilities  # noqa: PLC0415 - see above
+    from fcshim.upstream.model_report import model_reports  # noqa: PLC0415 - see above
 
     if config.upstreams:
         return await _ask_upstreams(config)
@@ -113,7 +114,7 @@ def _ask_proxy(url: str, config: Config) -> bytes:
 
 
 def _is_report(body: bytes) -> bool:
-    from fcshim.upstream.capabilities import ModelReport  # noqa: PLC0415 - see above
+    from fcshim.upstream.model_report import ModelReport  # noqa: PLC0415 - see above
 
     try:
         msgspec.json.decode(body, type=list[ModelReport])

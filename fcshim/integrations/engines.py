@@ -32,7 +32,7 @@ from fcshim.parse.recognition import (
     sample_messages,
 )
 from fcshim.parse.stream import StreamParser
-from fcshim.pipeline.shim import ShimStream
+from fcshim.pipeline.shim_stream import ShimStream
 from fcshim.pipeline.withheld_text import WithheldText
 from fcshim.prompt.escape import BUNDLED, strings_of
 

@@ -5,21 +5,23 @@ Rule: no I/O and no clock. Nothing is decided here; what the client gets of the 
 
 import functools
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.errors import FcshimError
-from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, Usage
+from fcshim.events import Error, Event, Stop, Text, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, Request, text_of
 from fcshim.parse.defect import Defect
-from fcshim.pipeline.attempt_filter import AttemptFilter, ParsedEvent, as_phrase
+from fcshim.pipeline.attempt_filter import AttemptFilter, ParsedEvent, as_phrase, size_of
 from fcshim.pipeline.call_outcome import ParseRecord
 from fcshim.pipeline.native import CheckedNativeStream, Native, NativeStream
+from fcshim.pipeline.omissions import Omission, without
 from fcshim.pipeline.resumption import PrefilledStream
-from fcshim.pipeline.shim import Shim, ShimStream
+from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim_stream import ShimStream
 from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
 
 Batch: TypeAlias = list[tuple[int, Event]]
@@ -87,7 +89,8 @@ class Attempt:
     The reply ends once: with `usage` and a stop for each choice in `stops`, or with an `error`. If the upstream sends
     no usage, it is estimated at four characters a token from the text of prompt and reply. Only an attempt with a
     `filter` can be asked again, so only its text and its defects are kept. A reply that starts a new turn instead of
-    continuing the prefill is read if it is the first, and discarded if it `is_retry`. Raises `RequestError`.
+    continuing the prefill is read if it is the first, and discarded if it `is_retry`. `omissions` are left out of the
+    request. Raises `RequestError`.
     """
 
     __slots__ = (
@@ -105,6 +108,7 @@ class Attempt:
         "output_size",
         "plan",
         "request",
+        "stops",
         "transcript",
         "upstream_request",
         "usage",
@@ -117,9 +121,11 @@ class Attempt:
         attempt_filter: AttemptFilter | None = None,
         *,
         is_retry: bool = False,
+        omissions: Sequence[Omission] = (),
     ) -> None:
         self.plan = plan
-        self.request: Request = plan if isinstance(plan, Request) else plan.prepared
+        request = plan if isinstance(plan, Request) else plan.prepared
+        self.request = without(request, omissions) if omissions else request
         """The request that the codec writes."""
         self.codec = plan.codec if isinstance(plan, Shim) and plan.codec is not None else upstream
         self.constraint_key = plan.constraint_key if isinstance(plan, Shim) else ""
@@ -129,6 +135,7 @@ class Attempt:
         self.transcript = Transcript()
         self.output_size = 0
         self.usage: Usage | None = None
+        self.stops: list[tuple[int, Stop]] = []
         self.error: Error | None = None
         self.finished = False
         """Whether nothing that the upstream may still send changes the reply: every choice has ended, or the stream."""
@@ -161,11 +168,6 @@ class Attempt:
         """Whether the client has got an accepted call."""
         return self.filter is not None and self.filter.accepted_count > 0
 
-    @property
-    def stops(self) -> list[tuple[int, Stop]]:
-        """The stops of the choices of a reply that has ended without an error."""
-        return [(index, choice.stop) for index, choice in self._choices.items()]
-
     def release_request(self) -> None:
         """Free the body of `upstream_request`, which has been sent: a reply may take minutes."""
         self.upstream_request = msgspec.structs.replace(self.upstream_request, body=b"")
@@ -177,23 +179,28 @@ class Attempt:
             if isinstance(event, Usage):
                 self.usage = event
             elif isinstance(event, Error):
-                return events + self._abandon(event)
+                return events + self._end(event)
             elif index < self._choice_count:
-                if isinstance(event, Text | Reasoning):
-                    self.output_size += len(event.text)
-                elif isinstance(event, ToolCallChunk):
-                    self.output_size += len(event.tool_call_arguments_chunk)
+                self.output_size += size_of(event)
                 choice = self._choices.get(index)
                 if choice is None:
-                    choice = self._choices[index] = ReplyChoice(self._new_stream())
-                for result in choice.feed(event):
-                    events.append((index, result))
+                    choice = self._choices[index] = ReplyChoice(index, self._new_stream())
+                if choice.stopped:
+                    continue
+                stream, choice.stopped = choice.stream, type(event) is Stop
+                if stream is None:
+                    made: list[Event] = [event]
+                elif type(event) is Text and not stream.finished:
+                    made = stream.feed_text(event.text)
+                else:
+                    made = stream.feed(event)
+                events += choice.take(made)
         self._update_finished()
         return events
 
-    def take_text(self, index: int, choice: "ReplyChoice", events: list[Event]) -> Batch:
+    def take_text(self, choice: "ReplyChoice", events: list[Event]) -> Batch:
         """Take what an open choice has made of a text; return the events of the reply."""
-        batch: Batch = [(index, event) for event in choice.without_stop(events)]
+        batch = choice.take(events)
         self._update_finished()
         return batch
 
@@ -208,7 +215,7 @@ class Attempt:
             return []
         if self._choices and all(choice.stopped for choice in self._choices.values()):
             return self._end()
-        return self._abandon(Error(kind=error.kind, message=error.message))
+        return self._end(Error(kind=error.kind, message=error.message))
 
     def _new_stream(self) -> ChoiceStream | None:
         plan = self.plan
@@ -239,76 +246,61 @@ class Attempt:
         self.open_choices = open_choices
         self.finished = is_complete or self._ended or self.decoder.ended
 
-    def _end(self) -> Batch:
-        self._ended = self.finished = True
-        self.open_choices = {}
-        if not self._choices:
-            self._choices[0] = ReplyChoice(self._new_stream())
-        self.usage = self.usage or estimate_usage(self.request, self.output_size)
-        closing: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.close()]
-        return self._withheld() + closing
-
-    def _abandon(self, error: Error) -> Batch:
-        """End the reply with an error; an open call ends with an error, too."""
+    def _end(self, error: Error | None = None) -> Batch:
+        """End the reply; with an `error`, an open call ends with an error, too."""
         self._ended = self.finished = True
         self.open_choices = {}
         self.error = error
-        closing: Batch = [
-            (index, event)
-            for index, choice in self._choices.items()
-            for event in choice.feed(Stop(stop_reason="error")) + choice.close()
-        ]
-        return self._withheld() + closing
-
-    def _withheld(self) -> Batch:
-        return [(0, event) for event in self.plan.withheld] if isinstance(self.plan, Native) else []
+        if error is None:
+            if not self._choices:
+                self._choices[0] = ReplyChoice(0, self._new_stream())
+            self.usage = self.usage or estimate_usage(self.request, self.output_size)
+        closing: Batch = []
+        for choice in self._choices.values():
+            closing += choice.close(failed=error is not None)
+            self.stops.append((choice.index, choice.stop))
+        withheld: Batch = [(0, event) for event in self.plan.withheld] if isinstance(self.plan, Native) else []
+        return withheld + closing
 
 
 class ReplyChoice:
     """One choice and the stream of its events. Its `Stop` is kept until the usage is known, which comes before it."""
 
-    __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
+    __slots__ = ("_closed", "feed_text", "index", "stop", "stopped", "stream")
 
-    def __init__(self, stream: ChoiceStream | None) -> None:
-        self._stream = stream
-        self.feed_text: Callable[[str], list[Event]] | None = None if stream is None else stream.feed_text
-        """Does what `feed(Text(text))` does, while the choice is open; None if text passes unchanged."""
+    def __init__(self, index: int, stream: ChoiceStream | None) -> None:
+        self.index = index
         self._closed = False
+        self.stream = stream
+        """None if every event passes unchanged."""
+        self.feed_text = None if stream is None else stream.feed_text
+        """Does what `stream.feed(Text(text))` does, while the choice is open."""
         self.stop = Stop(stop_reason="complete")
         self.stopped = False
+        """Whether the upstream has ended the choice."""
 
     @property
     def stopped_early(self) -> bool:
         """Whether the choice ended before the upstream did."""
-        return self._stream is not None and self._stream.finished
+        return self.stream is not None and self.stream.finished
 
-    def feed(self, event: Event) -> list[Event]:
-        """Take the upstream's next event; return the client's events."""
-        if self.stopped:
-            return []
-        stream = self._stream
-        if stream is None:
-            made = [event]
-        elif type(event) is Text and not stream.finished:
-            made = stream.feed_text(event.text)
-        else:
-            made = stream.feed(event)
-        self.stopped = type(event) is Stop
-        return self.without_stop(made)
+    def take(self, events: list[Event]) -> Batch:
+        """Take events of the stream; return them without the `Stop` at their end, which is kept in `stop`."""
+        batch: Batch = []
+        for event in events:
+            if type(event) is Stop:
+                self.stop = event
+            else:
+                batch.append((self.index, event))
+        return batch
 
-    def close(self) -> list[Event]:
-        """Return the events that the stream held back."""
-        if self._stream is None or self._closed:
+    def close(self, *, failed: bool) -> Batch:
+        """Return the events that the stream held back, at the end of the reply or at its failure."""
+        if self.stream is None or self._closed:
             return []
         self._closed = True
-        return self.without_stop(self._stream.close())
-
-    def without_stop(self, events: list[Event]) -> list[Event]:
-        """Return `events` without the `Stop` at their end, which is kept in `stop`."""
-        if events and type(events[-1]) is Stop:
-            self.stop = events[-1]
-            return events[:-1]
-        return events
+        ended = self.take(self.stream.feed(Stop("error"))) if failed and not self.stopped else []
+        return ended + self.take(self.stream.close())
 
 
 def estimate_usage(sent: Request, characters: int) -> Usage:

@@ -233,11 +233,12 @@ class AttemptFilter:
                 self._calls.check(event, defect)
             if self.interrupted is None:
                 passed += self._feed_event(event, defect)
-                passed = self._buffer_last_chunks(passed)
+                if len(self._buffer) == 1:
+                    passed = self._buffer_last_chunks(passed)
             elif isinstance(event, ToolCallEnd):
                 passed += self._buffer_events(_unsent_events(event, defect), 0)
             elif defect is None:
-                passed += self._buffer_events([event], _size(event))
+                passed += self._buffer_events([event], size_of(event))
         if self._open_call:
             call, self._open_call = self._open_call, []
             passed += self._pass_call(call)
@@ -316,9 +317,11 @@ class AttemptFilter:
                 self._restarted_at = len(self._buffer) if defect.is_restarted else -1
 
     def _buffer_last_chunks(self, passed: list[Event]) -> list[Event]:
-        """Move the chunks that came with the end of the interrupted call to the buffer: the defect may be in them."""
-        # At a schema violation the buffer has more than the end: the unsent arguments. Those before them are valid.
-        if self.interrupted is None or len(self._buffer) != 1:
+        """Move the chunks that came with the end of the interrupted call to the buffer: the defect may be in them.
+
+        At a schema violation the buffer has more than that end: the unsent arguments. Those before them are valid.
+        """
+        if self.interrupted is None:
             return passed
         kept = len(passed)
         while kept and isinstance(passed[kept - 1], ToolCallChunk):
@@ -332,7 +335,7 @@ class AttemptFilter:
         passes = self._pass_all or (self._live and not self.defects and not self._awaiting_call)
         if passes or (self._live and not self.defects and not self._buffer and isinstance(event, Reasoning)):
             return [event]
-        return self._buffer_events([event], _size(event))
+        return self._buffer_events([event], size_of(event))
 
     def _end_call(self, end: ToolCallEnd, violation: Defect | None) -> list[Event]:
         call, self._open_call = [*self._open_call, *_unsent_events(end, violation)], []
@@ -348,12 +351,8 @@ class AttemptFilter:
             self.interrupted = failed
             self._sent_size = len(failed.tool_call_arguments_complete)
             self.defects.append(AttemptDefect("broken", failed.tool_call_name, failed.error.message))
-            return self._buffer_events(call, sum(map(_size, call)))
-        text: list[Event] = []
-        if end.error is None:
-            text = self._drop_restarted(end.tool_call_name)
-            self.accepted_count += 1
-            self._calls.accept(end)
+            return self._buffer_events(call, sum(map(size_of, call)))
+        text = self._accept(end) if end.error is None else []
         return self._calls.renumber(call) + text
 
     def _end_unsent_call(self, call: list[Event], end: ToolCallEnd, violation: Defect | None) -> list[Event]:
@@ -374,17 +373,17 @@ class AttemptFilter:
         if end.error is None:
             if self._calls.repeats(end, self._accepted_before):
                 return []
-            text = self._drop_restarted(end.tool_call_name)
-            self.accepted_count += 1
-            self._calls.accept(end)
+            text = self._accept(end)
         if self._buffered and self.defects:
             return self._buffer_events(call, len(end.tool_call_arguments_complete), accepted=True)
         return text + self._pass_call(call)
 
-    def _drop_restarted(self, name: str) -> list[Event]:
-        """Drop the defects of calls that were begun again as this one; return what was held because of them."""
+    def _accept(self, end: ToolCallEnd) -> list[Event]:
+        """Record a call that the client may execute; return what was held because of calls begun again as this one."""
+        self.accepted_count += 1
+        self._calls.accept(end)
         count = len(self.defects)
-        while self.defects and self.defects[-1].is_restarted and self.defects[-1].name in {"", name}:
+        while self.defects and self.defects[-1].is_restarted and self.defects[-1].name in {"", end.tool_call_name}:
             if not self.defects.pop().name:
                 del self._buffer[self._restarted_at :]
                 self._restarted_at = len(self._buffer)
@@ -428,7 +427,8 @@ def _failed_end(end: ToolCallEnd, violation: Defect) -> ToolCallEnd:
     return msgspec.structs.replace(end, tool_call_arguments_complete=sent, error=error)
 
 
-def _size(event: Event) -> int:
+def size_of(event: Event) -> int:
+    """Return the characters that the model wrote for an event."""
     match event:
         case Text() | Reasoning():
             return len(event.text)

@@ -33,6 +33,7 @@ from fcshim.pipeline.attempt_filter import (
 )
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.native import Native
+from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.resumption import CallResumption
 from fcshim.pipeline.retry_request import AttemptMaker
 from fcshim.pipeline.shim import Shim
@@ -156,18 +157,19 @@ class Exchange:
         self._last_text = Text("")
         self._passes = False
 
-    def begin(self, plan: Plan, upstream: UpstreamCodec) -> None:
+    def begin(self, plan: Plan, upstream: UpstreamCodec, omissions: Sequence[Omission] = ()) -> None:
         """Make a first attempt, which `upstream` writes unless the plan has another codec. Raises `RequestError`.
 
         It takes the place of one that failed before the client had anything of it, or of native tools with a defect.
+        `omissions` are left out of every request, its retries included.
         """
         self._calls = ReplyCalls(plan.refused_calls if isinstance(plan, Shim) else {})
         may_change = isinstance(plan, Shim) and (self._retries_left or plan.refused_calls)
         if isinstance(plan, Shim) and may_change and plan.tools and plan.request.n <= 1:
-            self._maker = AttemptMaker(plan, upstream, self._calls, buffered=self._buffered)
+            self._maker = AttemptMaker(plan, upstream, self._calls, buffered=self._buffered, omissions=omissions)
             self.attempt = self._maker.first(retries_left=self._retries_left)
         else:
-            self.attempt = Attempt(plan, upstream)
+            self.attempt = Attempt(plan, upstream, omissions=omissions)
         self._step(ExchangeInput.BEGIN)
 
     def retry(self, backend: Backend = OFF) -> bool:
@@ -214,7 +216,7 @@ class Exchange:
                         return [(index, event)]
                     if type(event) is ToolCallChunk:
                         return [(index, event)]
-                return self._read(attempt.take_text(index, choice, events))
+                return self._read(attempt.take_text(choice, events))
         return self._read(attempt.feed(decoded))
 
     def close(self) -> Batch:
@@ -390,8 +392,10 @@ class Exchange:
         filters = [_filter_of(attempt) for attempt in self._attempts]
         first, last = filters[0], filters[-1]
         self.final_defects = last.defects or (first.defects if _has_failed(last, stop) else ())
-        self.remaining_defects = as_phrase([defect for defect in self.final_defects if defect.kind not in ANSWERED])
-        self.raw_text = self._attempts[0].transcript.text if self.remaining_defects else ""
+        if self.final_defects:
+            remaining = [defect for defect in self.final_defects if defect.kind not in ANSWERED]
+            self.remaining_defects = as_phrase(remaining)
+            self.raw_text = self._attempts[0].transcript.text if remaining else ""
         if self._resumption is None:
             events, stop_reason = best_outcome(filters, self._calls, stop, self._last_text.text)
         else:  # the call of the attempt before is still open

@@ -17,7 +17,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.known_markers import reasoning_end_tag
 from fcshim.parse.machine.text import ReasoningPolicy
-from fcshim.pipeline.shim import ParserOptions, Shim, ShimStream, prepare_shim
+from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
+from fcshim.pipeline.shim_stream import ShimStream
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import Profile, chosen_profile
 from fcshim.prompt.styles import chosen_style

@@ -37,7 +37,7 @@ from fcshim.parse.dialects import AUTO
 from fcshim.parse.documents import Documents
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.attempt_filter import MAX_BUFFERED, ReplyCalls
-from fcshim.pipeline.shim import WHITE_SPACE_LIMIT
+from fcshim.pipeline.shim_stream import WHITE_SPACE_LIMIT
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.repetition import CallKey

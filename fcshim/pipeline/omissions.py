@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.codecs.base import Decoder, UpstreamCodec, UpstreamRequest
 from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, UpstreamError
@@ -27,6 +26,7 @@ from fcshim.messages import (
     TextPart,
     UserMessage,
     count_leading_system,
+    has_media,
 )
 from fcshim.prompt.content import join_contents
 from fcshim.prompt.history import as_system_note
@@ -265,7 +265,7 @@ OMISSIONS: tuple[Omission, ...] = (
 """The order is that in which they are applied, and in which they are suspected."""
 
 
-def without(request: Request, omissions: Iterable[Omission]) -> Request:
+def without(request: Request, omissions: Sequence[Omission]) -> Request:
     """Return the request without these parts."""
     for omission in OMISSIONS:
         if omission in omissions:
@@ -281,22 +281,6 @@ def has_any(request: Request, omissions: Iterable[Omission]) -> bool:
 
 def media_of(request: Request) -> tuple[Omission, ...]:
     """Return the rows of the media that the request has."""
-    if not any(isinstance(part, MediaPart) for message in request.messages for part in message.content):
+    if not has_media(request):
         return ()
     return tuple(each for each in OMISSIONS if each.is_medium and each.leave_out(request) is not request)
-
-
-class ReducedCodec:
-    """An upstream's codec that leaves out what the upstream refuses."""
-
-    def __init__(self, codec: UpstreamCodec, omissions: Sequence[Omission]) -> None:
-        self._codec = codec
-        self._omissions = omissions
-
-    def encode_request(self, request: Request) -> UpstreamRequest:
-        """Write a request for the upstream, without those parts."""
-        return self._codec.encode_request(without(request, self._omissions))
-
-    def decoder(self) -> Decoder:
-        """Create a decoder for one upstream reply."""
-        return self._codec.decoder()

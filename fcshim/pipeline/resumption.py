@@ -14,7 +14,7 @@ and index, and its chunks add up. Until it ends, no other event passes.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -26,7 +26,8 @@ from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.defect import Defect
 from fcshim.pipeline.attempt_filter import InterruptedCall, ParsedEvent
 from fcshim.pipeline.backends import Backend, Prefill
-from fcshim.pipeline.shim import Shim, ShimStream
+from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim_stream import ShimStream
 
 PREFILL = "prefill"
 """The constraint key of a request with a prefill and no constraint, to remember whether the upstream refuses that."""
@@ -36,45 +37,34 @@ _PREFILL_FIELDS: dict[Prefill, dict[str, JSON]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TurnPrefill:
-    """A prefill that ends inside a call: `text`, and the `trailing_space` that was stripped from it.
-
-    `calls_text` is `text` from its first call on; `calls_before` counts the complete calls in it. `repeated_arguments`:
-    the arguments of the interrupted call that the client has, and that the parser reads again in the prefill or after.
-    """
-
-    text: str
-    trailing_space: str
-    calls_text: str
-    calls_before: int
-    repeated_arguments: str
-
-
-def prefill_to_resume(
+def resume_call(
     shim: Shim, reply_text: str, accepted: Sequence[tuple[str, str]], interrupted: InterruptedCall
-) -> TurnPrefill | None:
-    """Return the prefill with which the model can continue the call; None if there is none."""
+) -> "CallResumption | None":
+    """Return how the model can continue the call; None if there is no prefill for that."""
     if shim.escape.changed:
         return None
     end, before = interrupted.end, len(accepted)
     assert end.error is not None
     sent = interrupted.sent_arguments
+
+    def after(text: str, repeated_arguments: str) -> CallResumption | None:
+        return CallResumption(interrupted, text, first_call, before, repeated_arguments) if text.strip() else None
+
     first_call, resume_at = _replay(shim, reply_text, before + 1, len(sent))
     if end.error.kind == "truncated":
-        return _strip_prefill(reply_text, first_call, before, sent)
+        return after(reply_text, sent)
     calls = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, sent)])
     head = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, "")])
     if calls is not None and head is not None:
-        return _strip_prefill(reply_text[:first_call] + calls, first_call, before, calls[len(head) :])
+        return after(reply_text[:first_call] + calls, calls[len(head) :])
     # The parser's events do not say where in the text an invalid value began; they do if a member is missing at "}".
     if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
         return None
-    return _strip_prefill(reply_text[:resume_at], first_call, before, sent)
+    return after(reply_text[:resume_at], sent)
 
 
 def constraint_for_remainder(
-    shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend, *, max_calls: int
+    shim: Shim, resumption: "CallResumption", backend: Backend, *, max_calls: int
 ) -> Constraint | None:
     """Return the constraint under which the remainder completes a valid call; None if the backend accepts none.
 
@@ -82,7 +72,7 @@ def constraint_for_remainder(
     """
     if backend.form is None:
         return None
-    name, arguments = interrupted.end.tool_call_name, interrupted.end.tool_call_arguments_complete
+    name, arguments = resumption.end.tool_call_name, resumption.end.tool_call_arguments_complete
     tools = [
         msgspec.structs.replace(tool, parameters=order_by_prefix(tool.parameters, arguments))
         if tool.name == name
@@ -97,21 +87,21 @@ def constraint_for_remainder(
         shim.dialect,
         tools,
         request,
-        prefill.calls_text,
-        prefill.trailing_space,
+        resumption.calls_text,
+        resumption.trailing_space,
         max_calls=max_calls,
     )
 
 
-def max_calls_of_resumed(shim: Shim, reply_text: str, interrupted: InterruptedCall, accepted: int) -> int:
+def max_calls_of_resumed(shim: Shim, reply_text: str, resumption: "CallResumption") -> int:
     """Return how many calls a reply may have whose interrupted call is continued: no more than it had.
 
     A reply that the token limit cut off may have gone on, unless it had to call.
     """
-    error = interrupted.end.error
+    error = resumption.end.error
     if error is not None and error.kind == "truncated" and shim.request.tool_choice.mode != "required":
         return MAX_CALLS
-    return min(max(accepted + 1, count_names(shim.tools, reply_text)), MAX_CALLS)
+    return min(max(resumption.calls_before + 1, count_names(shim.tools, reply_text)), MAX_CALLS)
 
 
 def count_names(tools: Sequence[Tool], text: str) -> int:
@@ -123,14 +113,6 @@ def count_names(tools: Sequence[Tool], text: str) -> int:
 def prefill_fields(backend: Backend) -> dict[str, JSON]:
     """Return the request fields that make the backend continue the last message."""
     return {} if backend.prefill is None else _PREFILL_FIELDS[backend.prefill]
-
-
-def _strip_prefill(text: str, first_call: int, calls_before: int, repeated_arguments: str) -> TurnPrefill | None:
-    stripped = text.rstrip()
-    trailing_space = text[len(stripped) :]
-    if not stripped:
-        return None
-    return TurnPrefill(stripped, trailing_space, stripped[first_call:], calls_before, repeated_arguments)
 
 
 def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> tuple[int, int]:
@@ -238,20 +220,33 @@ class PrefilledStream:
 
 
 class CallResumption:
-    """Joins the two parts of a call. Once the call has `ended`, later events pass unchanged.
+    """Continues a call: the prefill from which the model goes on, and the events of what it writes.
 
-    `failed`: the reply did not repeat the arguments that the client has, or failed before it added to them. None of its
-    events pass then.
+    The prefill is `text`, up to the white space at its end; its first call begins at `first_call`, and it has
+    `calls_before` complete calls. `repeated_arguments`: the arguments of the interrupted call that the client has, and
+    that the parser reads again in the prefill or after it. Once the call has `ended`, later events pass unchanged.
     """
 
-    def __init__(self, interrupted: InterruptedCall, prefill: TurnPrefill) -> None:
+    def __init__(
+        self, interrupted: InterruptedCall, text: str, first_call: int, calls_before: int, repeated_arguments: str
+    ) -> None:
+        self.prefill = text.rstrip()
+        self.trailing_space = text[len(self.prefill) :]
+        """What was stripped from the prefill."""
+        self.calls_text = self.prefill[first_call:]
+        """The prefill from its first call on."""
+        self.calls_before = calls_before
+        self.end = interrupted.end
+        """The failed end of the call, with its name and identity as the client knows them."""
         self.ended = False
         self.failed = False
+        """Whether the reply did not repeat the arguments that the client has, or failed before it added to them.
+
+        None of its events pass then.
+        """
         self.started = interrupted.started
         """Whether the client has the start of the call."""
-        self._end = interrupted.end
-        self._calls_before = prefill.calls_before
-        self._repeated_arguments = prefill.repeated_arguments
+        self._repeated_arguments = repeated_arguments
         self._repeated_size = 0
         self._call_count = 0
         self._sent_events = False
@@ -268,21 +263,21 @@ class CallResumption:
         (at,) = (
             at
             for at, event in enumerate(buffered)
-            if isinstance(event, ToolCallEnd) and event.tool_call_id == self._end.tool_call_id
+            if isinstance(event, ToolCallEnd) and event.tool_call_id == self.end.tool_call_id
         )
-        end = msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
+        end = msgspec.structs.replace(self.end, tool_call_arguments_complete="".join(self._arguments))
         return [end, *buffered[at + 1 :]]
 
     def _feed_event(self, event: Event, defect: Defect | None) -> list[ParsedEvent]:
         if isinstance(event, ToolCallStart):
             self._call_count += 1
-        if self.failed or self._call_count <= self._calls_before:
+        if self.failed or self._call_count <= self.calls_before:
             return []
         match event:
             case ToolCallStart() if not self.started:
                 self.started = self._sent_events = True
-                self._end = msgspec.structs.replace(self._end, tool_call_name=event.tool_call_name)
-                started = msgspec.structs.replace(event, tool_call_id=self._end.tool_call_id, index=self._end.index)
+                self.end = msgspec.structs.replace(self.end, tool_call_name=event.tool_call_name)
+                started = msgspec.structs.replace(event, tool_call_id=self.end.tool_call_id, index=self.end.index)
                 return [(started, None)]
             case ToolCallChunk():
                 return self._feed_chunk(event.tool_call_arguments_chunk)
@@ -300,13 +295,13 @@ class CallResumption:
             return []
         self._sent_events = True
         self._arguments.append(text[len(expected) :])
-        return [(ToolCallChunk(self._end.tool_call_id, text[len(expected) :], self._end.index), None)]
+        return [(ToolCallChunk(self.end.tool_call_id, text[len(expected) :], self.end.index), None)]
 
     def _end_call(self, event: ToolCallEnd, violation: Defect | None) -> list[ParsedEvent]:
         if self._repeated_size < len(self._repeated_arguments) or (event.error is not None and not self._sent_events):
             self.failed = True
             return []
         self.ended = True
-        identity = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
+        identity = {"tool_call_id": self.end.tool_call_id, "index": self.end.index}
         arguments = "".join(self._arguments) + ("" if violation is None else violation.unsent)
         return [(msgspec.structs.replace(event, **identity, tool_call_arguments_complete=arguments), violation)]

@@ -19,6 +19,7 @@ from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.attempt import Attempt
 from fcshim.pipeline.attempt_filter import ANSWERED, AttemptDefect, AttemptFilter, InterruptedCall, ReplyCalls
 from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.resumption import (
     PREFILL,
     CallResumption,
@@ -26,7 +27,7 @@ from fcshim.pipeline.resumption import (
     count_names,
     max_calls_of_resumed,
     prefill_fields,
-    prefill_to_resume,
+    resume_call,
 )
 from fcshim.pipeline.shim import Shim
 from fcshim.prompt.correction import write_correction
@@ -35,19 +36,30 @@ from fcshim.prompt.correction import write_correction
 class AttemptMaker:
     """Makes the attempts of one exchange whose calls are read from the text of a single choice.
 
-    `calls` are those that the client has. `buffered`: the client gets the reply in one piece at its end.
+    `calls` are those that the client has. `buffered`: the client gets the reply in one piece at its end. `omissions`
+    are left out of every request.
     """
 
-    def __init__(self, shim: Shim, upstream: UpstreamCodec, calls: ReplyCalls, *, buffered: bool) -> None:
+    def __init__(
+        self,
+        shim: Shim,
+        upstream: UpstreamCodec,
+        calls: ReplyCalls,
+        *,
+        buffered: bool,
+        omissions: Sequence[Omission] = (),
+    ) -> None:
         self.shim = shim
         self._upstream = upstream
         self._calls = calls
         self._buffered = buffered
+        self._omissions = omissions
 
     def first(self, *, retries_left: int) -> Attempt:
         """Return the first attempt, with a prefill if nothing else enforces a required call. Raises `RequestError`."""
         shim = self.shim
-        prefill = prefill_for_required_call(shim)
+        call_required = shim.request.tool_choice.mode == "required"
+        prefill = _start_of_call(shim) if call_required else ""
         plan = replace(
             shim,
             prepared=_with_prefill(shim.prepared, prefill, shim.backend) if prefill else shim.prepared,
@@ -55,8 +67,8 @@ class AttemptMaker:
             options=replace(shim.options, arguments=live_arguments(shim, buffered=self._buffered)),
             prefill=prefill,
         )
-        call_required = shim.request.tool_choice.mode == "required"
-        return Attempt(plan, self._upstream, self._live_filter(retries_left, call_required=call_required))
+        attempt_filter = self._live_filter(retries_left, call_required=call_required)
+        return Attempt(plan, self._upstream, attempt_filter, omissions=self._omissions)
 
     def correction(self, failed: Attempt, backend: Backend, *, retries_left: int) -> Attempt:
         """Return the attempt that asks for calls in place of the defective ones."""
@@ -80,7 +92,7 @@ class AttemptMaker:
             max_calls=max_calls,
         )
         arguments: ArgumentsMode = "validated" if shim.options.arguments == "validated" else "checked"
-        return later_attempt(shim, self._upstream, attempt_filter, arguments, messages, constraint)
+        return self._later_attempt(attempt_filter, arguments, messages, constraint)
 
     def continuation(
         self, failed: Attempt, interrupted: InterruptedCall, backend: Backend, *, retries_left: int
@@ -89,22 +101,51 @@ class AttemptMaker:
         if backend.prefill is None:
             return None
         shim, text = self.shim, failed.transcript.text
-        prefill = prefill_to_resume(shim, text, self._calls.accepted, interrupted)
-        if prefill is None:
+        resumption = resume_call(shim, text, self._calls.accepted, interrupted)
+        if resumption is None:
             return None
-        max_calls = max_calls_of_resumed(shim, text, interrupted, prefill.calls_before)
-        constraint = constraint_for_remainder(shim, prefill, interrupted, backend, max_calls=max_calls)
-        attempt = later_attempt(
-            shim,
-            self._upstream,
-            self._live_filter(retries_left, call_required=False, max_calls=max_calls - prefill.calls_before),
+        max_calls = max_calls_of_resumed(shim, text, resumption)
+        constraint = constraint_for_remainder(shim, resumption, backend, max_calls=max_calls)
+        attempt = self._later_attempt(
+            self._live_filter(retries_left, call_required=False, max_calls=max_calls - resumption.calls_before),
             live_arguments(shim, buffered=self._buffered),
             _messages_of(failed),
             constraint,
-            prefill=prefill.text,
+            prefill=resumption.prefill,
             backend=backend,
         )
-        return attempt, CallResumption(interrupted, prefill)
+        return attempt, resumption
+
+    def _later_attempt(
+        self,
+        attempt_filter: AttemptFilter,
+        arguments: ArgumentsMode,
+        messages: tuple[Message, ...],
+        constraint: Constraint | None,
+        *,
+        prefill: str = "",
+        backend: Backend = OFF,
+    ) -> Attempt:
+        """Return a retry with these messages; with a `prefill`, `backend` makes the model continue it.
+
+        A reply that starts a new turn does not continue the call. It is discarded, so the first attempt stands.
+        """
+        shim = self.shim
+        unconstrained = msgspec.structs.replace(shim.unconstrained, messages=messages)
+        request = without_format(unconstrained)  # the client's response format would forbid a call
+        prepared = request if constraint is None else apply_constraint(request, constraint)
+        plan = replace(
+            shim,
+            unconstrained=unconstrained,
+            prepared=_with_prefill(prepared, prefill, backend) if prefill else prepared,
+            constraint_key="" if constraint is None else constraint.key,
+            codec=None,
+            dialect=shim.dialect if constraint is None else constraint.dialect,
+            schema_enforced=constraint is not None and constraint.covers_all_calls,
+            options=replace(shim.options, arguments=arguments),
+            prefill=prefill,
+        )
+        return Attempt(plan, self._upstream, attempt_filter, is_retry=True, omissions=self._omissions)
 
     def _live_filter(self, retries_left: int, *, call_required: bool, max_calls: int = sys.maxsize) -> AttemptFilter:
         """Make the filter of an attempt that the client sees as it comes."""
@@ -125,14 +166,12 @@ def _messages_of(attempt: Attempt) -> tuple[Message, ...]:
     return attempt.plan.unconstrained.messages
 
 
-def prefill_for_required_call(shim: Shim) -> str:
-    """Return the start of a call if one is required, no constraint enforces it, and the backend continues prefills.
+def _start_of_call(shim: Shim) -> str:
+    """Return the start of a required call, if no constraint enforces one and the backend continues prefills.
 
     Empty otherwise: the model starts by itself, and a retry follows if it does not call.
     """
-    not_needed = (
-        shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
-    )
+    not_needed = shim.constraint_key or has_client_constraint(shim.request)
     # If the prompt ends inside reasoning, the model would take the prefill for a part of its reasoning.
     if not_needed or shim.backend.prefill is None or not shim.tools or shim.options.open_reasoning_tag:
         return ""
@@ -152,39 +191,6 @@ def live_arguments(shim: Shim, *, buffered: bool) -> ArgumentsMode:
     if shim.escape.changed:  # escaped requests are never resumed
         return "stream" if shim.options.invalid_calls == "deliver" else "checked"
     return "resumable"
-
-
-def later_attempt(
-    shim: Shim,
-    upstream: UpstreamCodec,
-    attempt_filter: AttemptFilter,
-    arguments: ArgumentsMode,
-    messages: tuple[Message, ...],
-    constraint: Constraint | None,
-    *,
-    prefill: str = "",
-    backend: Backend = OFF,
-) -> Attempt:
-    """Return a retry with these messages; with a `prefill`, `backend` makes the model continue it.
-
-    A reply that starts a new turn does not continue the call. It is discarded, so the first attempt stands.
-    """
-    # The client's response format would forbid a call.
-    unconstrained = msgspec.structs.replace(shim.unconstrained, messages=messages)
-    request = without_format(unconstrained)
-    prepared = request if constraint is None else apply_constraint(request, constraint)
-    plan = replace(
-        shim,
-        unconstrained=unconstrained,
-        prepared=_with_prefill(prepared, prefill, backend) if prefill else prepared,
-        constraint_key="" if constraint is None else constraint.key,
-        codec=None,
-        dialect=shim.dialect if constraint is None else constraint.dialect,
-        schema_enforced=constraint is not None and constraint.covers_all_calls,
-        options=replace(shim.options, arguments=arguments),
-        prefill=prefill,
-    )
-    return Attempt(plan, upstream, attempt_filter, is_retry=True)
 
 
 def constraint_for_retry(

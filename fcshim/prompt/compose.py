@@ -224,7 +224,9 @@ def compose(
         after_results=style.after_results if tools else "",
     )
     changed = [step for step, new in zip(steps, shorter, strict=True) if new is not step]
-    return Prompt(written, tuple(_notes(changed, plan, listing, budget, len(tools))))
+    # Without a budget, only a changed step leaves something out.
+    notes = tuple(_notes(changed, plan, listing, budget, len(tools))) if changed or budget.prompt_budget else ()
+    return Prompt(written, notes)
 
 
 def fit_messages(request: Request, budget: PromptBudget) -> Prompt:

@@ -1,11 +1,14 @@
-"""Loads a user-defined dialect: a folder with `dialect.toml`, templates and an optional grammar.
+"""Loads a user-defined dialect: a folder, or a model's `tokenizer_config.json` with a `response_template`.
 
-Rule: every error in a folder is found when it is loaded, and reported with file and line. Calls that its templates
-write and its parser does not read are such an error.
+A folder has `dialect.toml`, templates and an optional grammar.
+
+Rule: every error in a file is found when it is loaded, and reported with file and line. Calls that its templates write
+and its parser does not read are such an error.
 """
 
 import dataclasses
 import functools
+import json
 import re
 import tomllib
 import traceback
@@ -25,17 +28,22 @@ from fcshim.parse.grammar import load_grammar
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.response_template.shapes import template_dialect
+from fcshim.parse.response_template.template import decode_template
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.dialect_check import check_dialect
 from fcshim.prompt.render import render_samples
-from fcshim.prompt.template_file import FILE as TEMPLATE_FILE
-from fcshim.prompt.template_file import load_template_file
 
 FILE = "dialect.toml"
+TEMPLATE_FILE = "tokenizer_config.json"
 _BODIES: Mapping[str, type] = {"json": JsonShape, "header": HeaderShape, "tagged": Tags, "python": PythonCalls}
 _MARKERS: Mapping[str, type] = {"call": CallMarkers, "section": Markers, "result": Markers, "turn": TurnMarkup}
 _MAX_FILE = 2**20
+_MAX_TEMPLATE_FILE = 16 * 2**20
+"""Bytes of a `tokenizer_config.json`; with the tokens that some models list in it, it has more than 1 MB."""
+_TEMPLATE_KEY = "response_template"
+_OLD_TEMPLATE_KEY = "response_schema"
 _TEMPLATES = ("system.jinja", "call.jinja", "result.jinja")
 _Row = TypeVar("_Row")
 
@@ -50,8 +58,9 @@ def is_dialect_folder(name: str) -> bool:
     return "/" in name or "\\" in name or name.endswith(".json")
 
 
+@functools.lru_cache(maxsize=256)
 def chosen_dialect(setting: str | Dialect, model: str) -> Dialect:
-    """Return the dialect of the setting, for `auto` the one of the model. Raises `ConfigError`."""
+    """Return the dialect of the setting (cached), for `auto` the one of the model. Raises `ConfigError`."""
     return find_dialect(defaults_for(model).dialect if setting == AUTO else setting)
 
 
@@ -64,7 +73,31 @@ def load_dialect(folder: str | Path) -> Dialect:
     path = Path(folder).resolve()
     if path.is_dir() and not (path / FILE).exists() and (path / TEMPLATE_FILE).exists():
         path /= TEMPLATE_FILE
-    return load_template_file(path) if path.suffix == ".json" else _load(path)
+    return _load_template_file(path) if path.suffix == ".json" else _load(path)
+
+
+@functools.cache
+def _load_template_file(path: Path) -> Dialect:
+    """Load the dialect of a `tokenizer_config.json`. Raises `ConfigError` with the file."""
+    try:
+        data = read_limited(path, _MAX_TEMPLATE_FILE + 1)
+        if len(data) > _MAX_TEMPLATE_FILE:
+            raise ConfigError(f"{path}: expected at most {_MAX_TEMPLATE_FILE} bytes of JSON")
+        config = json.loads(data.decode())
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not JSON: {error}") from error
+    if not isinstance(config, dict) or _TEMPLATE_KEY not in config:
+        is_old = isinstance(config, dict) and _OLD_TEMPLATE_KEY in config
+        old = f" (its {_OLD_TEMPLATE_KEY} is an older format)" if is_old else ""
+        raise ConfigError(f"{path}: expected the key {_TEMPLATE_KEY!r}{old}")
+    try:
+        dialect = template_dialect(path.resolve().parent.name or path.stem, decode_template(config[_TEMPLATE_KEY]))
+        check_dialect(dialect)
+    except (ConfigError, TemplateError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return dialect
 
 
 @functools.cache

@@ -327,15 +327,19 @@ class TurnWriter:
 
     def write(self, steps: Sequence[HistoryStep]) -> list[TextTurn]:
         """Return the turns of all steps."""
-        last_user_step = max([at for at, step in enumerate(steps) if step.has_user_message], default=-1)
-        first_with_reasoning = {"none": len(steps), "current": last_user_step + 1, "all": 0}[self._profile.reasoning]
+        first_with_reasoning = 0 if self._profile.reasoning == "all" else len(steps)
+        if self._profile.reasoning == "current":
+            last_user_step = max([at for at, step in enumerate(steps) if step.has_user_message], default=-1)
+            first_with_reasoning = last_user_step + 1
         turns: list[TextTurn] = []
         for at, step in enumerate(steps):
             calls, later_description = step.calls, self._later_descriptions.get(at, "")
             written = self._cached_step(step, calls, at >= first_with_reasoning, later_description)
-            self._matcher.record(calls)
+            if calls:
+                self._matcher.record(calls)
             self._since_format += written.size
-            turns += self._with_reminder(written.turns) if step.input_messages else written.turns
+            needs_reminder = self._reminder_interval and self._since_format >= self._reminder_interval
+            turns += self._with_reminder(written.turns) if needs_reminder and step.input_messages else written.turns
         return turns
 
     def _cached_step(
@@ -399,9 +403,7 @@ class TurnWriter:
         return turns
 
     def _with_reminder(self, turns: Sequence[TextTurn]) -> Sequence[TextTurn]:
-        """Append the call format if it is too far back. Later requests repeat it, so that their prompts start alike."""
-        if not self._reminder_interval or self._since_format < self._reminder_interval:
-            return turns
+        """Append the call format. Later requests repeat it, so that their prompts start alike."""
         self._since_format = 0
         reminder = (TextPart(render_reminder(self._dialect)),)
         return [*turns[:-1], UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))]

@@ -5,6 +5,7 @@ Which style is best depends on the model: `fcshim doctor` measures it (docs/mode
 """
 
 import difflib
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,6 +76,7 @@ def get_style(name: str) -> PromptStyle:
     raise ConfigError(f"unknown prompt style {name!r}{hint} Known styles: {', '.join(PROMPT_STYLES)}")
 
 
+@functools.lru_cache(maxsize=256)
 def chosen_style(setting: str, model: str, dialect: str) -> PromptStyle:
     """Return the style that the setting names, or with `auto` that of the model or the dialect.
 

@@ -39,8 +39,9 @@ from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.server.status_page import prefers_html, serve_status_page
 from fcshim.server.store import Store
 from fcshim.server.store.open import open_store
-from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
+from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.health import MeasuredUpstream, endpoint_key, measured_upstream_for
+from fcshim.upstream.model_report import ModelReport, model_reports
 
 logger = logging.getLogger("fcshim.server")
 

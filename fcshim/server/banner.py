@@ -16,7 +16,8 @@ from fcshim.config.store_address import MEMORY
 from fcshim.errors import UpstreamError
 from fcshim.sanitize import sanitize
 from fcshim.server.status_page import Reports, client_lines, describe_server
-from fcshim.upstream.capabilities import Capabilities, report_table
+from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.model_report import report_table
 
 logger = logging.getLogger("fcshim.server")
 

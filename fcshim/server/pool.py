@@ -19,8 +19,9 @@ from fcshim.server.client_connection import ClientConnection
 from fcshim.server.model_directory import ModelDirectory
 from fcshim.server.model_name import read_model_name
 from fcshim.server.readiness import UNAVAILABLE, StoreReadiness
-from fcshim.upstream.capabilities import Capabilities, ModelReport, model_reports
+from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.health import FAILURE_STATUSES, Health, HealthReport, MeasuredUpstream
+from fcshim.upstream.model_report import ModelReport, model_reports
 
 logger = logging.getLogger("fcshim.server")
 

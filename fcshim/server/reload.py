@@ -18,7 +18,8 @@ from fcshim.server.app import App, create_app, run_lifespan
 from fcshim.server.client_connection import Receive, Scope, Send
 from fcshim.server.guard import check_exposure
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities, ModelReport
+from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.model_report import ModelReport
 
 logger = logging.getLogger("fcshim.server")
 

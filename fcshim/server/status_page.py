@@ -16,8 +16,9 @@ from fcshim.errors import UpstreamError
 from fcshim.resources import resource_dir
 from fcshim.server.client_connection import ClientConnection
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities, ModelReport
+from fcshim.upstream.capabilities import Capabilities
 from fcshim.upstream.detection import detect
+from fcshim.upstream.model_report import ModelReport
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -1,50 +1,59 @@
 """Detects and remembers what one upstream supports: models, native tools, backend and constraints.
 
 Rule: the upstream is asked once per question, and only when a request needs the answer; what it then does overrides its
-claim. What only follows from the success of a request without images holds for an hour, since the reason may have been
-another one. A refused constraint is not sent again; after three refusals and no success, no constraint is sent at all.
+claim. What only follows from the success of another request (without images, without native tools) holds for an hour,
+since the reason may have been another one. A refused constraint is not sent again; after three refusals and no success,
+no constraint is sent at all.
 """
 
 import asyncio
 import contextlib
 import logging
 import math
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
+from fcshim.codecs.model_info import read_page
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
-from fcshim.config import Config, ModelConfig
-from fcshim.constrain.constraint import dialect_note
+from fcshim.config import ModelConfig
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
-from fcshim.messages import Request, requested_schema
+from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.backends import BACKENDS, GENERIC, OFF, Backend, backend_of_api, backend_of_owner, get_backend
 from fcshim.pipeline.omissions import Omission
 from fcshim.pipeline.resumption import PREFILL
-from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.prompt.profiles import chosen_profile
 from fcshim.sanitize import sanitize_line
 from fcshim.upstream import Upstream
-from fcshim.upstream.detection import PAGE_TIMEOUT, detect, loads_on_demand, matches
-from fcshim.upstream.model_resolution import BY_SETTING, ModelResolver
-from fcshim.upstream.pages import props_path
-from fcshim.upstream.prompt_front import PromptFronts, VaryingFront
-from fcshim.upstream.prompt_loss import ModelCounts, PromptLoss, SentPrompt
+from fcshim.upstream.detection import PAGE_TIMEOUT, detect, matches
+from fcshim.upstream.model_pages import props_path
+from fcshim.upstream.model_resolution import BY_SETTING, ModelEvidence, ModelResolver
+from fcshim.upstream.prompt_reading import ModelCounts, PromptFronts, PromptLoss, SentPrompt, VaryingFront
 from fcshim.upstream.token_count import count_exactly
-from fcshim.upstream.tool_support import MAX_MODELS, UNSTATED_PERIOD, ToolSupport, remember
 from fcshim.upstream.translation import Translations
+
+Value = TypeVar("Value")
 
 logger = logging.getLogger("fcshim.upstream")
 
 AUTO = "auto"
+_MAX_MODELS = 1_024
+"""Models that are remembered. Clients choose the names, so the table must not grow without bound."""
+_UNSTATED_PERIOD = 3_600.0
+"""Seconds for which something counts as refused whose refusal was not stated; then one request asks again."""
+_UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
+"""Errors of authentication, size, rate or load; they do not mean that tools are unsupported, whatever the text says."""
+_MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja|\broles?\b", re.IGNORECASE)
+"""Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag", or without
+the role `tool`."""
 _MAX_OPTIONS = 256
 """Options of clients that are named in the log, once each."""
 _MAX_OPTION_NAME = 64
-_MAX_TRIAL = 8.0
-"""Seconds for which a report waits for the trial of a dialect; the banner waits for 10 in all."""
 _MAX_REFUSALS = 3
 """Refusals after which no constraint is sent, if none was ever accepted: the upstream does not support them at all.
 If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
@@ -59,6 +68,118 @@ _REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
 """Statuses with which a server may refuse a constraint, or with which fcshim reports that it dropped the connection."""
 
 
+def _remember(table: dict[str, Value], model: str, value: Value) -> Value:
+    """Keep a value for a model, and return it."""
+    if len(table) >= _MAX_MODELS and model not in table:
+        table.clear()
+    table[model] = value
+    return value
+
+
+class ToolsChoice(msgspec.Struct, frozen=True):
+    """Whether requests for a model use native tools, and the reason, as a phrase."""
+
+    native: bool
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """`native` or `prompt`."""
+        return "native" if self.native else "prompt"
+
+
+class ToolSupport:
+    """What is known of one upstream's native tools, by model. `clock` counts seconds."""
+
+    def __init__(self, upstream: Upstream, models: ModelResolver, clock: Callable[[], float] = time.monotonic) -> None:
+        self._upstream = upstream
+        self._models = models
+        self._clock = clock
+        self._refusals: dict[str, str] = {}  # the message with which the upstream refused native tools
+        self._failures: dict[str, str] = {}  # how native tools failed; empty: they have made a call
+        self._errors: dict[str, tuple[str, float]] = {}  # a server error, and until when it counts
+
+    def forget(self) -> None:
+        """Forget what was found out about models."""
+        self._refusals.clear()
+        self._failures.clear()
+        self._errors.clear()
+
+    def uses_native(self, request: Request, model: ModelConfig) -> bool:
+        """Return whether the request uses the upstream's native tools."""
+        if model.tools == "auto" and uses_tools(request):
+            return self.choose(request.model, model).native
+        return model.tools == "native"
+
+    def choose(self, name: str, model: ModelConfig) -> ToolsChoice:
+        """Choose between native tools and the prompt for the model that the upstream gets as `name`.
+
+        `auto` follows the first evidence there is: a refusal, a measurement, the replies in this process, a trial of
+        the markers of its chat template, its server's claim. `models.resolve` gathers it; nothing is asked here.
+        """
+        if model.tools != "auto":
+            return ToolsChoice(model.tools == "native", BY_SETTING)
+        listed = self._models.listed_name(name)
+        if refusal := self._refusal(listed):
+            return ToolsChoice(native=False, reason=refusal)
+        evidence = self._models.known(name)
+        if evidence is not None and "tools" in evidence.settings:
+            return ToolsChoice(evidence.settings["tools"] == "native", "a measurement")
+        if listed in self._failures:
+            failure = self._failures[listed]
+            return ToolsChoice(not failure, f"its replies: {failure or 'its server has read a call'}")
+        if evidence is not None and evidence.refuted:
+            return ToolsChoice(native=False, reason=f"a trial: it does not write its template's {evidence.refuted}")
+        return self._claimed(evidence)
+
+    def _refusal(self, listed: str) -> str:
+        if listed in self._refusals:
+            return f"a refusal: {self._refusals[listed]}"
+        message, until = self._errors.get(listed, ("", -math.inf))
+        return f"a server error with tools: {message}" if self._clock() < until else ""
+
+    def _claimed(self, evidence: ModelEvidence | None) -> ToolsChoice:
+        """Choose by what the server says. One that says nothing might ignore tools silently, so it gets the prompt."""
+        if self._upstream.kind.native_tools:
+            return ToolsChoice(native=True, reason="its API")
+        if evidence is not None and evidence.native_tools is not None:
+            said = "its server supports" if evidence.native_tools else "its server does not support"
+            return ToolsChoice(evidence.native_tools, f"{said} tools for it")
+        backend = None if evidence is None else backend_of_owner(evidence.owner)
+        if backend is not None and backend.native_tools:
+            return ToolsChoice(native=True, reason=f"its server is {backend.name}")
+        if _is_on_internet(self._upstream.url):
+            return ToolsChoice(native=True, reason="its server is a service on the internet")
+        return ToolsChoice(native=False, reason="its server does not say that it supports tools")
+
+    def record_refusal(self, model: str, message: str) -> None:
+        """Record that the upstream refuses native tools for a model."""
+        logger.info("%s: tools are written into the prompt from now on: %s", model, message)
+        _remember(self._refusals, self._models.listed_name(model), message)
+
+    def observer(self, model: str) -> Callable[[str], None]:
+        """Return a function that records what a reply says about native tools: how they failed, or (empty) a call.
+
+        Once the server has read a call, and if native tools were measured to be best, a failure is the model's own.
+        """
+
+        def observe(failure: str) -> None:
+            name, evidence = self._models.listed_name(model), self._models.known(model)
+            measured = evidence is not None and "tools" in evidence.settings
+            if measured or name in self._failures:
+                return
+            if failure:
+                logger.info("%s: tools are written into the prompt from now on: %s", model, failure)
+            _remember(self._failures, name, failure)
+
+        return observe
+
+    def record_error(self, model: str, message: str) -> None:
+        """Record that a request ended in a server error with native tools, and succeeded without them."""
+        logger.info("%s: tools are written into the prompt for an hour: %s", model, message)
+        _remember(self._errors, self._models.listed_name(model), (message, self._clock() + _UNSTATED_PERIOD))
+
+
 class ConstraintRefusals:
     """The constraints that one upstream refuses; each has a key."""
 
@@ -69,7 +190,8 @@ class ConstraintRefusals:
 
     def is_refused(self, key: str) -> bool:
         """Return whether the upstream refuses this constraint; false for the empty key, which means no constraint."""
-        return key in self._refused or (self._refuses_all and key not in _NOT_GRAMMARS)
+        refuses_all = not self._accepts_grammars and len(self._refused.keys() - _NOT_GRAMMARS) >= _MAX_REFUSALS
+        return key in self._refused or (refuses_all and key not in _NOT_GRAMMARS)
 
     def record_refusal(self, key: str, *, stated: bool = True) -> None:
         """Record that the request failed with this constraint and succeeded without it.
@@ -90,10 +212,6 @@ class ConstraintRefusals:
         self._accepts_grammars = self._accepts_grammars or key not in _NOT_GRAMMARS
         if self._suspected == key:
             self._suspected = ""
-
-    @property
-    def _refuses_all(self) -> bool:
-        return not self._accepts_grammars and len(self._refused.keys() - _NOT_GRAMMARS) >= _MAX_REFUSALS
 
 
 class Capabilities:
@@ -135,8 +253,8 @@ class Capabilities:
 
     def omissions(self, model: str) -> tuple[Omission, ...]:
         """Return what the model's requests are sent without, since the upstream refused it."""
-        now = self._clock()
-        return tuple(each for each, until in self._omissions.get(model, {}).items() if now < until)
+        known, now = self._omissions.get(model), self._clock()
+        return tuple(each for each, until in known.items() if now < until) if known else ()
 
     async def image_refusal(self, model: str) -> str:
         """Return why images do not reach a model: the upstream refused them, or its pages say so; empty if neither."""
@@ -144,24 +262,24 @@ class Capabilities:
             return "the endpoint refused pictures for this model, and gets a line of text in their place"
         if not self.upstream.kind.full_openai_api:
             return ""
-        modalities = (await self._fetch_json("GET", props_path(model))).get("modalities")
+        modalities = (await self._fetch_props(model)).get("modalities")
         refused = isinstance(modalities, dict) and modalities.get("vision") is False
         return "the server says that this model takes only text" if refused else ""
 
     def record_omissions(self, model: str, omissions: Iterable[Omission]) -> None:
         """Record that the upstream refused these parts of a request and took it without them."""
         known = self.omissions(model)
-        found = {each: self._clock() + UNSTATED_PERIOD if each.is_medium else math.inf for each in omissions}
+        found = {each: self._clock() + _UNSTATED_PERIOD if each.is_medium else math.inf for each in omissions}
         new = {each: until for each, until in found.items() if each not in known}
         for omission in new:
             period = "for an hour" if omission.is_medium else "from now on"
             logger.warning("%s: left out %s: %s", model, period, omission.summary)
-        remember(self._omissions, model, {**self._omissions.get(model, {}), **new})
+        _remember(self._omissions, model, {**self._omissions.get(model, {}), **new})
 
     def record_media(self, model: str, media: Iterable[Omission]) -> None:
         """Record that the upstream took a request with these media: a later error about one is the client's."""
         if media := set(media):
-            remember(self._accepted_media, model, self._accepted_media.get(model, set()) | media)
+            _remember(self._accepted_media, model, self._accepted_media.get(model, set()) | media)
 
     def may_refuse(self, model: str, omission: Omission, error: FcshimError) -> bool:
         """Return whether an error may be a refusal of this part."""
@@ -178,16 +296,16 @@ class Capabilities:
 
     def find_varying_front(self, prompt: Request) -> VaryingFront | None:
         """Return the line of the system text that differs from the requests before, so that much is read again."""
-        fronts = self._fronts.get(prompt.model)
-        if fronts is None:
-            fronts = remember(self._fronts, prompt.model, PromptFronts())
+        fronts = self._fronts.get(prompt.model) or _remember(self._fronts, prompt.model, PromptFronts())
         return fronts.compare(prompt)
 
     def fit_prompt(self, model: ModelConfig, name: str) -> ModelConfig:
         """Return the settings with a prompt budget that fits into the context, if the upstream has cut a prompt."""
         counts = self._prompt_counts.get(name)
-        limits = [model.prompt_budget, 0 if counts is None or model.cut_prompt == "off" else counts.budget]
-        return msgspec.structs.replace(model, prompt_budget=min(filter(None, limits), default=0))
+        limit = 0 if counts is None or model.cut_prompt == "off" else counts.budget
+        if not limit:
+            return model
+        return msgspec.structs.replace(model, prompt_budget=min(model.prompt_budget or limit, limit))
 
     def is_llama_server(self, model: str) -> bool:
         """Return whether it is known that llama-server answers for the model; nothing is asked here."""
@@ -197,9 +315,7 @@ class Capabilities:
 
     async def find_prompt_loss(self, prompt: Request, sent: SentPrompt, tokens: int) -> PromptLoss | None:
         """Return what the upstream has lost of a prompt, by the tokens that it reports; it may count a doubtful one."""
-        counts = self._prompt_counts.get(prompt.model)
-        if counts is None:
-            counts = remember(self._prompt_counts, prompt.model, ModelCounts())
+        counts = self._prompt_counts.get(prompt.model) or _remember(self._prompt_counts, prompt.model, ModelCounts())
         verdict = counts.judge(sent, tokens)
         if verdict.loss is not None or verdict.doubt is None or not self.is_llama_server(prompt.model):
             return verdict.loss
@@ -229,110 +345,17 @@ class Capabilities:
         """Return the backend of the server that `starter` has started for the model; `starter` if it is unknown."""
         if model not in self._servers:
             try:
-                props = await self._fetch_json("GET", props_path(model))
+                props = await self._fetch_props(model)
             except UpstreamError:
                 return starter
-            if len(self._servers) >= MAX_MODELS:
-                self._servers.clear()
             is_llama = any(matches(props, each) for each in _LLAMA_SERVER.fingerprints)
-            self._servers[model] = _LLAMA_SERVER if is_llama else starter
+            _remember(self._servers, model, _LLAMA_SERVER if is_llama else starter)
         return self._servers[model]
 
-    async def _fetch_json(self, method: str, path: str, body: bytes = b"") -> dict[str, JSON]:
-        """Fetch a JSON object; an empty one if the page is missing or is not a JSON object."""
-        status, answer = await self.upstream.fetch(method, path, body)
-        try:
-            value = msgspec.json.decode(answer) if status == 200 else None
-        except (ValueError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}
-
-
-class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The tool calling, dialect and profile that requests for one model get.
-
-    `tools`: `native` or `prompt`, and `tools_reason` says why; `auto` if the server would have to load the model to
-    answer. `note`: why its calls cannot be constrained, if they cannot. `left_out`: what the upstream refused so far.
-    """
-
-    model: str
-    tools: str
-    dialect: str
-    profile: str
-    note: str = ""
-    left_out: tuple[str, ...] = ()
-    upstream: str = ""
-    """The name of the upstream, where there are several, and `health`, where it is not good."""
-    health: str = ""
-    reason: str = ""
-    """Why the model has its dialect."""
-    tools_reason: str = ""
-
-
-async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
-    """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
-    names, listed = await capabilities.upstream.list_models()
-    capabilities.models.take_list(listed)
-    asks = not loads_on_demand(listed)
-    # A trial, or any page about a model, would make some servers load it.
-    probe = asks and len(names) == 1
-    constrains = config.constrain != "off"
-    return [
-        await _model_report(name, config.for_model(name), capabilities, constrains=constrains, asks=asks, probe=probe)
-        for name in dict.fromkeys([*names, *config.aliases])
-    ]
-
-
-async def _model_report(
-    name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool, asks: bool, probe: bool
-) -> ModelReport:
-    upstream_name = model.upstream_model or name
-    model = await _resolve_in_time(model, upstream_name, capabilities, probe=probe)
-    tools: str = model.tools
-    tools_reason = ""
-    if asks or tools != "auto" or capabilities.models.known(upstream_name) is not None:
-        choice = capabilities.tools.choose(upstream_name, model)
-        tools, tools_reason = choice.name, choice.reason
-    real_name = model.real_name or upstream_name
-    profile, dialect = chosen_profile(model.profile, real_name), chosen_dialect(model.dialect, real_name)
-    note = dialect_note(dialect) if constrains and tools != "native" else ""
-    left_out = tuple(omission.name for omission in capabilities.omissions(upstream_name))
-    return ModelReport(
-        name,
-        tools,
-        dialect.name,
-        profile.name,
-        note,
-        left_out,
-        reason=model.dialect_reason or BY_SETTING,
-        tools_reason=tools_reason,
-    )
-
-
-async def _resolve_in_time(model: ModelConfig, name: str, capabilities: Capabilities, *, probe: bool) -> ModelConfig:
-    """Return the model's settings; a trial of its dialect that takes long is left to the first request."""
-    if probe:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_MAX_TRIAL):
-                return await capabilities.models.resolve(model, name)
-    return await capabilities.models.resolve(model, name, probe=False)
-
-
-def report_table(reports: Sequence[ModelReport]) -> list[str]:
-    """Return the reports as lines of a table with a head, safe to show; with the upstreams, where there are several.
-
-    The reason is that for the dialect, or for native tools.
-    """
-    reports = [msgspec.structs.replace(row, reason=_reason(row)) for row in reports]
-    upstream = ["upstream"] if any(row.upstream for row in reports) else []
-    columns = ["model", "tools", "dialect", "profile", *upstream, "reason"]
-    table = [columns, *([sanitize_line(getattr(row, column)) for column in columns] for row in reports)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in table]
-
-
-def _reason(report: ModelReport) -> str:
-    return report.tools_reason if report.tools == "native" else report.reason
+    async def _fetch_props(self, model: str) -> dict[str, JSON]:
+        """Fetch llama-server's properties, empty if they are missing. Raises `UpstreamError`."""
+        status, answer = await self.upstream.fetch("GET", props_path(model))
+        return read_page(answer) if status == 200 else {}
 
 
 def may_refuse_constraint(error: FcshimError) -> bool:
@@ -361,3 +384,18 @@ def _depends_on_backend(request: Request) -> bool:
         or any(tool.strict for tool in request.tools)
         or requested_schema(request) is not None
     )
+
+
+def refuses_tools(error: FcshimError) -> bool:
+    """Return whether an error response says that the upstream does not support tools."""
+    if error.status in _UNRELATED_STATUSES or error.kind == CONTEXT_LENGTH:
+        return False
+    return bool(_MENTIONS_TOOLS.search(error.message))
+
+
+def _is_on_internet(url: str) -> bool:
+    """Return whether an address is that of a public service: such services have tool calling, or refuse tools."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    is_name = "." in host and host.rpartition(".")[2].isalpha()
+    return parts.scheme == "https" and is_name and not host.endswith((".local", ".internal", ".lan"))

@@ -17,7 +17,7 @@ from fcshim.events import JSON
 from fcshim.pipeline.backends import GENERIC
 from fcshim.upstream.detection import PAGE_TIMEOUT, loads_on_demand
 from fcshim.upstream.endpoint import Upstream, root_url
-from fcshim.upstream.pages import fetch_object, props_path
+from fcshim.upstream.model_pages import fetch_object, props_path
 
 _NO_CHAT = re.compile(r"(?i)embed|rerank|whisper|(?<![a-z])(?:bert|bge|e5|gte|clip|tts|dall-e|minilm)(?![a-z])")
 """Names, families and types of models that cannot chat; servers list them among the others."""

@@ -1,7 +1,7 @@
-"""Reads what the upstream reports about one model beyond its list: pages of LM Studio, Ollama and llama-server.
+"""Fetches what the upstream reports about one model beyond its list: pages of LM Studio, Ollama and llama-server.
 
-Rule: a page that is missing, hangs or has another format is ignored. The properties of llama-server are those of
-the model that is loaded, so they are asked for only where there is no other; asking for one by name would load it.
+Rule: a page that is missing, hangs or has another format is an empty object. The properties of llama-server are those
+of the model that is loaded, so they are asked for only where there is no other; asking for one by name would load it.
 """
 
 import asyncio
@@ -32,16 +32,22 @@ async def complete_model(upstream: Upstream, model: ModelInfo, name: str, *, alo
     ]
     if alone:
         pages.append(("GET", "//props", b"", read_props))
-    for page_info in await asyncio.gather(*(_fetch(upstream, page) for page in pages)):
-        model = model.completed_by(page_info)
+    found = await asyncio.gather(*(fetch_object(upstream, method, path, body) for method, path, body, _ in pages))
+    for (_, _, _, read), page in zip(pages, found, strict=True):
+        model = model.completed_by(read(page))
     return model
 
 
-async def _fetch(upstream: Upstream, page: _Page) -> ModelInfo:
-    method, path, body, read = page
+async def fetch_object(upstream: Upstream, method: str, path: str, body: bytes = b"") -> dict[str, JSON]:
+    """Fetch a JSON object; an empty one if the page is missing, is something else, or does not come in time."""
     try:
         async with asyncio.timeout(PAGE_TIMEOUT):
             status, answer = await upstream.fetch(method, path, body)
     except (UpstreamError, TimeoutError):
-        return ModelInfo(name="")
-    return read(read_page(answer) if status == 200 else {})
+        return {}
+    return read_page(answer) if status == 200 else {}
+
+
+def props_path(model: str) -> str:
+    """Return the path of llama-server's `/props`. Servers with several models need the name, others ignore it."""
+    return f"//props?model={quote(model, safe='')}" if model else "//props"

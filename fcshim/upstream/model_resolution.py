@@ -18,10 +18,9 @@ from fcshim.errors import ConfigError, UpstreamError
 from fcshim.model_defaults import defaults_for, has_defaults
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL, get_dialect
-from fcshim.parse.recognition import SAMPLE_ARGUMENTS, SAMPLE_NAME, recognise_dialects, start_marker
+from fcshim.parse.recognition import start_marker
 from fcshim.sanitize import sanitize_line
-from fcshim.upstream.chat_template import rendered_call, written_by_go_template
-from fcshim.upstream.dialect_probe import probe_dialect
+from fcshim.upstream.dialect_evidence import dialects_of_template, probe_dialect
 from fcshim.upstream.endpoint import Upstream
 from fcshim.upstream.measured import MeasuredModel, ProbeResult, load_measured, save_measured
 from fcshim.upstream.model_identity import (
@@ -40,7 +39,7 @@ _FRESH = 30.0
 _RECHECK = 5.0
 """Seconds after which an upstream is asked again that did not list its models."""
 _MAX_NAMES = 1_000
-"""Unlisted names that are remembered, so that each is logged once. Clients choose them."""
+"""Names of clients for which is remembered what they mean. Clients choose them."""
 _MAX_MODELS = 1_024
 """Models whose evidence is remembered; an upstream lists at most some hundred."""
 BY_SETTING = "the settings"
@@ -81,7 +80,8 @@ class ModelResolver:
         self._listing = asyncio.Lock()
         self._locks: dict[str, asyncio.Lock] = {}
         self._known: dict[str, ModelEvidence] = {}
-        self._unlisted: dict[str, None] = {}
+        self._named: dict[str, ListedModel | None] = {}  # what is meant by names of clients, in the current list
+        self._resolved: dict[str, tuple[ModelConfig, ModelEvidence | None, ModelConfig]] = {}
 
     async def resolve(self, config: ModelConfig, name: str, *, probe: bool = True) -> ModelConfig:
         """Return the settings for the model that the upstream gets as `name`, with everything automatic decided.
@@ -89,17 +89,23 @@ class ModelResolver:
         `probe`: the model may be asked, with one short request per model. Unchanged if nothing is known of the model.
         """
         evidence = await self.evidence(name, probe=probe)
-        return by_name(config, name) if evidence is None else apply_evidence(config, evidence)
+        found = self._resolved.get(name)
+        if found is None or found[1] is not evidence or found[0] != config:
+            if len(self._resolved) >= _MAX_NAMES:
+                self._resolved.clear()
+            decided = by_name(config, name) if evidence is None else apply_evidence(config, evidence)
+            found = self._resolved[name] = config, evidence, decided
+        return found[2]
 
     async def evidence(self, name: str, *, probe: bool = True) -> ModelEvidence | None:
         """Return what is known of the model that is meant by `name`; None if the upstream does not say which."""
-        served = await self._list()
-        listed = served.find(name)
+        if self._clock() >= self._fresh_until:
+            await self._refresh()
+        listed = self._find(name)
         if listed is None:
-            self._report_unlisted(name, served)
             return None
         known = self._known.get(listed.name)
-        if known is None and served.on_demand and not probe:
+        if known is None and self._served.on_demand and not probe:
             return None  # its pages would load it
         if known is None or (probe and not known.tried):
             async with self._locks.setdefault(listed.name, asyncio.Lock()):
@@ -116,12 +122,12 @@ class ModelResolver:
 
     def known(self, name: str) -> ModelEvidence | None:
         """Return what is known of a model already, without asking anything."""
-        listed = self._served.find(name)
+        listed = self._find(name)
         return None if listed is None else self._known.get(listed.name)
 
     def listed_name(self, name: str) -> str:
         """Return the name by which the upstream lists the model that is meant by `name`; `name` if it does not."""
-        listed = self._served.find(name)
+        listed = self._find(name)
         return name if listed is None else listed.name
 
     def expire(self) -> None:
@@ -137,36 +143,32 @@ class ModelResolver:
         if evidence.tried and (before is None or before.dialect != evidence.dialect or not before.tried):
             logger.info("%s: dialect %s, by %s", sanitize_line(evidence.name), evidence.dialect, evidence.reason)
 
-    def _report_unlisted(self, name: str, served: ServedModels) -> None:
-        """Say once that a client asks for a model that the upstream does not list."""
-        if not served.models or name in self._unlisted:
-            return
-        if len(self._unlisted) >= _MAX_NAMES:
-            self._unlisted.clear()
-        self._unlisted[name] = None
-        logger.info(
-            "%s: the upstream lists %d models, and none of that name: its dialect is %s, by this name alone",
-            sanitize_line(name[:200]),
-            len(served.models),
-            defaults_for(name).dialect,
-        )
-
-    async def _list(self) -> ServedModels:
-        if self._clock() < self._fresh_until:
-            return self._served
-        async with self._listing:
-            if self._clock() >= self._fresh_until:
-                await self._refresh()
-        return self._served
+    def _find(self, name: str) -> ListedModel | None:
+        """Return the listed model that is meant by `name`; None, which is logged once, if there is none."""
+        if name not in self._named:
+            if len(self._named) >= _MAX_NAMES:
+                self._named.clear()
+            self._named[name] = self._served.find(name)
+            if self._named[name] is None and self._served.models:
+                logger.info(
+                    "%s: the upstream lists %d models, and none of that name: its dialect is %s, by this name alone",
+                    sanitize_line(name[:200]),
+                    len(self._served.models),
+                    defaults_for(name).dialect,
+                )
+        return self._named[name]
 
     async def _refresh(self) -> None:
-        """Read the list of models."""
-        try:
-            served = await list_served(self._upstream)
-        except UpstreamError:
-            self._fresh_until = self._clock() + _RECHECK  # the last list counts
-            return
-        self._update(served)
+        """Read the list of models, unless another request has read it in the meantime."""
+        async with self._listing:
+            if self._clock() < self._fresh_until:
+                return
+            try:
+                served = await list_served(self._upstream)
+            except UpstreamError:
+                self._fresh_until = self._clock() + _RECHECK  # the last list counts
+                return
+            self._update(served)
 
     def take_list(self, body: bytes) -> None:
         """Use a list of models that was fetched for another purpose."""
@@ -177,8 +179,10 @@ class ModelResolver:
         """Keep a new list; forget what is known of a model whose entry has changed."""
         for model in set(self._served.models) - set(served.models):
             self._known.pop(model.name, None)
-        if self._served.models and served != self._served:
-            self._on_change()
+        if served != self._served:
+            self._named.clear()
+            if self._served.models:
+                self._on_change()
         self._served, self._fresh_until = served, self._clock() + _FRESH
 
     async def _gather(self, listed: ListedModel, identity: ModelIdentity, *, probe: bool) -> ModelEvidence:
@@ -188,7 +192,7 @@ class ModelResolver:
         if measured is not None and "dialect" in settings:
             reason = f"measurement of {measured.date}: {measured.reason}"
             return ModelEvidence(name=name, dialect=str(settings["dialect"]), reason=reason, settings=settings)
-        candidates = await self._dialects_of_template(identity, listed)
+        candidates = await dialects_of_template(self._upstream, identity, listed.name)
         if not candidates:
             return _evidence_of_name(name, settings)
         named = defaults_for(name).dialect
@@ -199,16 +203,6 @@ class ModelResolver:
             if result is not None:
                 _save_probe(identity, measured, dialect, result)
         return _evidence_of_probe(name, dialect, result, settings, tried=probe or result is not None)
-
-    async def _dialects_of_template(self, identity: ModelIdentity, listed: ListedModel) -> list[Dialect]:
-        """Return the dialects that read the call that the model's chat template writes."""
-        if identity.server == "ollama":
-            call = written_by_go_template(identity.template)
-        elif identity.server == "llama-server":
-            call = await rendered_call(self._upstream, listed.name)
-        else:
-            return []
-        return recognise_dialects(call, SAMPLE_NAME, SAMPLE_ARGUMENTS)
 
 
 def real_name(identity: ModelIdentity) -> str:

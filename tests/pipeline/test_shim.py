@@ -39,14 +39,8 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.pipeline.backends import get_backend
-from fcshim.pipeline.shim import (
-    MAX_EQUAL_CALLS,
-    MAX_TEXT_AFTER_CALL,
-    WHITE_SPACE_LIMIT,
-    ParserOptions,
-    ShimStream,
-    prepare_shim,
-)
+from fcshim.pipeline.shim import ParserOptions, prepare_shim
+from fcshim.pipeline.shim_stream import MAX_EQUAL_CALLS, MAX_TEXT_AFTER_CALL, WHITE_SPACE_LIMIT, ShimStream
 from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold

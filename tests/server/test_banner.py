@@ -13,7 +13,8 @@ from fcshim.config import Config, Secret
 from fcshim.server.banner import own_url, show_banner
 from fcshim.server.status_page import client_lines
 from fcshim.upstream import upstream_for
-from fcshim.upstream.capabilities import Capabilities, model_reports
+from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.model_report import model_reports
 from tests.engine.process import free_port
 from tests.scripted import HANG, Script, scripted_upstream
 from tests.server.proxy import http_client

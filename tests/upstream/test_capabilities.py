@@ -10,7 +10,8 @@ from fcshim.errors import UpstreamError
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.pipeline.omissions import OMISSIONS
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities, model_reports
+from fcshim.upstream.capabilities import Capabilities
+from fcshim.upstream.model_report import model_reports
 from tests.scripted import Script, scripted_upstream
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.messages import Request, SystemMessage, TextPart, UserMessage
-from fcshim.upstream.prompt_front import PromptFronts
+from fcshim.upstream.prompt_reading import PromptFronts
 
 RULES = "\n".join(f"Rule {number}: keep the files of module {number} as they are." for number in range(200))
 

@@ -6,7 +6,8 @@ import pytest
 
 from benchmarks.prompt_loss import MISSES, Model, Piece, conversation, load, prompt
 from fcshim.messages import AssistantMessage, MediaPart, Request, SystemMessage, TextPart, Tool, UserMessage
-from fcshim.upstream.prompt_loss import KINDS, ModelCounts, read_prompt, sizes_of
+from fcshim.upstream.character_kinds import KINDS, sizes_of
+from fcshim.upstream.prompt_reading import ModelCounts, read_prompt
 
 TOKENIZERS, PIECES = load()
 LANGUAGES = ["en", "de", "ru", "zh_cn", "ja", "ar", "hi"]

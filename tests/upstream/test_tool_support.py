@@ -10,10 +10,10 @@ from fcshim.config import Config
 from fcshim.errors import UpstreamError
 from fcshim.messages import Request, TextPart, Tool, UserMessage
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import Capabilities, model_reports
+from fcshim.upstream.capabilities import Capabilities, refuses_tools
 from fcshim.upstream.measured import MeasuredModel, save_measured
 from fcshim.upstream.model_identity import identify
-from fcshim.upstream.tool_support import refuses_tools
+from fcshim.upstream.model_report import model_reports
 from tests.scripted import Script, scripted_upstream, text_reply
 
 AUTO = Config().for_model("m")

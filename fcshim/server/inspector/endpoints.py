@@ -26,7 +26,7 @@ from fcshim.server.inspector.resend import MAX_RESEND_BODY, Resender, Serve
 from fcshim.server.inspector.summary import RequestSummary, summary_of
 from fcshim.server.inspector.views import detail_of
 from fcshim.server.reply_strings import reply_strings
-from fcshim.upstream.capabilities import ModelReport
+from fcshim.upstream.model_report import ModelReport
 
 _ROOT = "/fcshim/"
 _API = "/fcshim/api/"

@@ -1,64 +1,35 @@
-"""Finds out from the token count of a reply whether the server has lost a part of the prompt.
+"""How the server reads the prompts of a model: whether it has lost a part of one, and what it must read again.
 
-Theory of operation. The text of a prompt is counted by kinds of characters (`KINDS`). A tokenizer takes some number of
-tokens for one of each kind, within the bounds of the table. Which number is not known, but every earlier request of the
-same model says what their sum was. A new prompt shares most of its messages with an earlier one, and these take the
-same tokens again. So the least that it takes is the smallest sum over all numbers that agree with an earlier request
-(`_minimise`): a linear program with one equation, solved by filling the cheapest kinds first. If the server reports
-fewer, it has cut the prompt.
+Theory of operation. A loss is found by the token count of a reply. The text of a prompt is counted by kinds of
+characters (`KINDS`). A tokenizer takes some number of tokens for one of each kind, within the bounds of the table.
+Which number is not known, but every earlier request of the same model says what their sum was. A new prompt shares most
+of its messages with an earlier one, and these take the same tokens again. So the least that it takes is the smallest
+sum over all numbers that agree with an earlier request (`_minimise`): a linear program with one equation, solved by
+filling the cheapest kinds first. If the server reports fewer, it has cut the prompt.
 
 Some servers report only the tokens that they did not find in their prefix cache. So a count that the new messages alone
 could take is no loss, until the server was seen to count everything: several times in a row, for a prompt that
 continues the one before.
 
-Rule: no I/O. No text is kept: messages are known by their hashes.
+Text at the front of a prompt that varies between requests makes the server read all that follows again. Only the system
+text is looked at for that, since the conversation after it is another one in each session.
+
+Rule: no I/O. No text is kept: messages and lines are known by their hashes; a line that varies is taken from the prompt
+at hand.
 """
 
 import math
 import operator
-import re
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from fcshim.messages import AssistantMessage, Message, Request, has_media_part, text_of
+from fcshim.messages import AssistantMessage, Message, Request, count_leading_system, has_media_part, text_of
 from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
+from fcshim.upstream.character_kinds import KINDS, MESSAGE, OPTIONAL, PROMPT, Sizes, sizes_of
 
-KINDS: tuple[tuple[str, float, float], ...] = (
-    ("prompt", 0, 400),
-    ("message", 0, 14),
-    ("optional", 0, 1.5),
-    ("letter", 0.17, 0.42),
-    ("switch", 0, 1.0),
-    ("digit", 0.3, 1.25),
-    ("punctuation", 0.2, 0.9),
-    ("gap", 0.35, 2.5),
-    ("latin", 0.35, 2.4),
-    ("greek", 0.3, 1.6),
-    ("cyrillic", 0.25, 1.5),
-    ("hebrew", 0.25, 1.6),
-    ("arabic", 0.25, 1.6),
-    ("devanagari", 0.2, 2.6),
-    ("thai", 0.25, 2.6),
-    ("indic", 0.2, 3.1),
-    ("other", 0.2, 3.1),
-    ("kana", 0.35, 1.6),
-    ("han", 0.45, 2.4),
-    ("hangul", 0.4, 3.1),
-    ("symbol", 0, 4),
-    ("emoji", 0.2, 5),
-)
-"""Kinds of characters, with the fewest and the most tokens for one, of 11 tokenizers (`benchmarks/prompt_loss.py`).
-
-`prompt`: what a chat template writes once, a system prompt of its own included. `message`: the markers around one.
-`optional`: what templates may leave out (reasoning of earlier turns, tools), and media. `gap`: a line break with its
-indentation, or several blanks. `switch`: where case changes, or a letter and a digit meet, as in base64.
-"""
-_PROMPT, _MESSAGE, _OPTIONAL = range(3)
-_LETTER, _SWITCH = 3, 4
-_DEVANAGARI, _THAI, _INDIC = range(13, 16)
 _LOWER = tuple(lower for _, lower, _ in KINDS)
 _UPPER = tuple(upper for _, _, upper in KINDS)
 _MIDDLE = tuple((lower * upper) ** 0.5 for _, lower, upper in KINDS)
@@ -93,38 +64,6 @@ _ABOVE = 1.02
 _ROOM = 0.9
 """The part of a limit that prompts are fitted to, since their size is only estimated."""
 
-_LEADS = (
-    (0x00, "g"), (0x21, "p"), (0x30, "d"), (0x3A, "p"), (0x41, "u"), (0x5B, "p"), (0x61, "l"), (0x7B, "p"), (0x7F, "g"),
-    (0xC0, "L"), (0xCD, "G"), (0xD0, "C"), (0xD4, "O"), (0xD6, "W"), (0xD8, "A"), (0xE0, "I"), (0xE1, "O"), (0xE2, "Y"),
-    (0xE3, "K"), (0xE4, "H"), (0xEA, "R"), (0xEE, "Y"), (0xF0, "E"),
-)  # fmt: skip
-"""The codes of the bytes of UTF-8, from each one to the next. Continuation bytes are left out."""
-_CODES = "...l.dpwLGCWA..IOKHRYE"
-"""The code of each kind, `.` for one that is counted otherwise."""
-_IN_DEVANAGARI, _IN_THAI = re.compile(rb"\xe0[\xa4\xa5]"), re.compile(rb"\xe0[\xb8-\xbb]")
-_TABLE = bytes(ord(next(kind for start, kind in reversed(_LEADS) if byte >= start)) for byte in range(256))
-_CONTINUATION = bytes(range(0x80, 0xC0))
-_LONG_RUN = re.compile(rb"p{4,}")
-_GAP_RUN = re.compile(rb"gg+")
-_SWITCHES = re.compile(rb"l[ud]|d[lu]|ud")
-
-Sizes = tuple[int, ...]
-"""How much of each of `KINDS`."""
-
-
-def sizes_of(text: str) -> Sizes:
-    """Count a text by kinds. Four marks or more in a row, such as a rule, count as three."""
-    data = text.replace("\n", "\n\n").encode("utf-8", "replace")  # a single line break is a gap, too
-    codes = _GAP_RUN.sub(b"w", _LONG_RUN.sub(b"ppp", data.translate(_TABLE, _CONTINUATION)))
-    found = [0 if code == "." else codes.count(code.encode()) for code in _CODES]
-    found[_LETTER] += codes.count(b"u")
-    found[_SWITCH] = len(_SWITCHES.findall(codes))
-    if found[_INDIC]:
-        for kind, pattern in ((_DEVANAGARI, _IN_DEVANAGARI), (_THAI, _IN_THAI)):
-            found[kind] = len(pattern.findall(data))
-            found[_INDIC] -= found[kind]
-    return tuple(found)
-
 
 class SentPrompt(NamedTuple):
     """A prompt in pieces: the hash and the sizes of each."""
@@ -153,11 +92,11 @@ def read_prompt(request: Request) -> SentPrompt:
     unstable, characters = [0] * len(KINDS), 0
     if request.tools:
         text = msgspec.json.encode(request.tools).decode()
-        pieces.append((hash(text), _only(_OPTIONAL, len(text))))
+        pieces.append((hash(text), _only(OPTIONAL, len(text))))
     for message in request.messages:
         text, reasoning = _texts_of(message)
         characters += len(text) + len(reasoning)
-        unstable[_OPTIONAL] += len(reasoning) + (_MEDIA if has_media_part(message.content) else 0)
+        unstable[OPTIONAL] += len(reasoning) + (_MEDIA if has_media_part(message.content) else 0)
         pieces.append((hash(type(message)), _ONE_MESSAGE))
         pieces += (_measure(text[at : at + _PIECE]) for at in range(0, len(text), _PIECE))
     return SentPrompt(tuple(pieces), tuple(unstable), characters)
@@ -194,7 +133,7 @@ def _only(kind: int, size: int) -> Sizes:
     return tuple(size if each == kind else 0 for each in range(len(KINDS)))
 
 
-_ONE_PROMPT, _ONE_MESSAGE = _only(_PROMPT, 1), _only(_MESSAGE, 1)
+_ONE_PROMPT, _ONE_MESSAGE = _only(PROMPT, 1), _only(MESSAGE, 1)
 
 
 class PromptLoss(msgspec.Struct, frozen=True):
@@ -251,7 +190,7 @@ class ModelCounts:
         front = max((prompt.shared_front(each.prompt) for each in self._counted), default=0)
         # What a cache may hold ends within the first piece that differs.
         fewest = _dot(_LOWER, _total(prompt.pieces[front + 1 :])) * (1 - _NOISE)
-        most = _dot(_UPPER, _total(prompt.pieces[front:])) * (1 + _NOISE) + _UPPER[_PROMPT]
+        most = _dot(_UPPER, _total(prompt.pieces[front:])) * (1 + _NOISE) + _UPPER[PROMPT]
         if self.limit and self.limit * 0.99 <= tokens <= self.limit and expected > self.limit * _ABOVE:
             verdict = Verdict(self._keep(prompt, loss))  # as much as of the prompts that were cut before
         elif tokens >= least:
@@ -349,3 +288,70 @@ def _dot(weights: Sequence[float], sizes: Sequence[float]) -> float:
 
 def _is_close(one: int, other: int) -> bool:
     return abs(one - other) <= _SPREAD * other
+
+
+_MAX_PROMPTS = 8
+"""System texts of a model that are compared: the agents and sub-agents that work at the same time."""
+_MAX_LINES = 4_096
+"""Lines of a system text that are compared; those of coding agents have some hundred."""
+_MIN_CHARACTERS = 4_096
+"""Characters that are read again, below which nothing is said: about 1,000 tokens, a second on a laptop."""
+_EXCERPT = 120
+
+
+class VaryingFront(msgspec.Struct, frozen=True):
+    """A line of the system text that varies, and how many characters after it stayed the same."""
+
+    number: int
+    """The line's number, from 1."""
+    line: str
+    characters: int
+
+    def __str__(self) -> str:
+        tokens = self.characters // CHARACTERS_PER_TOKEN
+        return (
+            f"about {tokens:,} tokens of the system prompt are read again: its line {self.number} differs from the "
+            f"requests before: {self.line[:_EXCERPT]!r}"
+        )
+
+
+class _Line(NamedTuple):
+    key: int
+    characters: int
+
+
+class PromptFronts:
+    """The system texts of one model's last requests."""
+
+    def __init__(self) -> None:
+        self._texts: deque[tuple[int, tuple[_Line, ...]]] = deque(maxlen=_MAX_PROMPTS)  # each with its hash
+
+    def compare(self, prompt: Request) -> VaryingFront | None:
+        """Take a prompt; return the line at which it leaves all that came before, if the same text follows."""
+        system = prompt.messages[: count_leading_system(prompt.messages)]
+        whole = "\n".join([text_of(message.content) for message in system])
+        for key, _ in self._texts:  # nearly always, and before the text is split
+            if key == hash(whole):
+                return None
+        lines = whole.splitlines()[:_MAX_LINES]
+        own = tuple(_Line(hash(line), len(line) + 1) for line in lines)
+        front = max((_shared_front(own, text) for _, text in self._texts), default=0)
+        characters = max((_size_of_same(own[front:], text) for _, text in self._texts), default=0)
+        self._texts.append((hash(whole), own))
+        if characters < _MIN_CHARACTERS or front == len(lines):
+            return None
+        return VaryingFront(front + 1, lines[front], characters)
+
+
+def _size_of_same(lines: Sequence[_Line], others: Sequence[_Line]) -> int:
+    """Return the characters of the lines that both have, wherever they stand."""
+    same = Counter(lines) & Counter(others)
+    return sum(line.characters * count for line, count in same.items())
+
+
+def _shared_front(lines: Sequence[_Line], others: Sequence[_Line]) -> int:
+    """Return how many lines both begin with."""
+    at = 0
+    while at < min(len(lines), len(others)) and lines[at] == others[at]:
+        at += 1
+    return at
