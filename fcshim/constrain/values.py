@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from fcshim.constrain.conditions import with_unions
-from fcshim.constrain.grammar import Expression, LiteralText, Repeat, choice, series
-from fcshim.constrain.keywords import KINDS, Keywords
+from fcshim.constrain.grammar import EMPTY, Expression, LiteralText, Repeat, choice, series
+from fcshim.constrain.keywords import KINDS, Contained, Keywords
+from fcshim.constrain.references import with_pointers
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.scalars import ScalarWriter
 from fcshim.constrain.schema_graph import MAX_ITEMS, MAX_MEMBERS, NodeId, SchemaGraph, node_id
@@ -47,7 +48,7 @@ class SchemaValueWriter:
     """Writes the values of one schema, its root, into `rules`."""
 
     def __init__(self, root: JSON, rules: Rules, syntax: ValueSyntax) -> None:
-        self._root = root = with_unions(root)
+        self._root = root = with_unions(with_pointers(root))
         self._rules = rules
         self._syntax = syntax
         self._graph = SchemaGraph(root, rules)
@@ -178,8 +179,8 @@ class SchemaValueWriter:
         if keywords.is_unique():
             self._rules.note("uniqueItems is not enforced")
         contained = keywords.contained()
-        if contained is not None and minimum <= contained[1] <= MAX_ITEMS and maximum is None:
-            return self._containing(node, keywords, context, *contained)
+        if contained is not None and minimum <= contained.least <= MAX_ITEMS and maximum is None:
+            return None if rest is None else self._containing(node, keywords, context, contained)
         if keywords.counts_contained():
             self._rules.note("contains is not enforced")
         brackets, fixed = context.syntax.array, list[Expression]()
@@ -197,22 +198,29 @@ class SchemaValueWriter:
         return brackets.leading_then_repeated(fixed, item, minimum, maximum, self._rules)
 
     def _containing(
-        self, node: NodeId, keywords: Keywords, context: _WriteContext, schemas: tuple[JSON, ...], least: int
+        self, node: NodeId, keywords: Keywords, context: _WriteContext, contained: Contained
     ) -> Expression | None:
-        """Admit arrays with at least so many elements of one schema among the others."""
-        _, rest = keywords.elements()
-        found = None if rest is None else self._value(schemas, self._enter(node, schemas, context))
-        other = None if rest is None else self._value(rest, self._enter(node, rest, context))
-        if found is None or other is None:
-            return None
-        if keywords.limits_contained():
+        """Admit arrays with so many elements of one schema among the others."""
+        found = self._value(contained.schemas, self._enter(node, contained.schemas, context))
+        other = self._value(contained.others, self._enter(node, contained.others, context))
+        most = contained.most
+        if most is None and keywords.limits_contained():
             self._rules.note("maxContains is not enforced")
-        brackets, item = context.syntax.array, context.syntax.item(other)
-        before = Repeat(series(item, brackets.separator), 0, None, "items")
-        element = self._rules.share(series(before, context.syntax.item(found)))
-        repeated = Repeat(series(brackets.separator, element), least - 1, least - 1, "items")
-        more = Repeat(series(brackets.separator, item), 0, None, "items")
-        return brackets.wrap(series(element, repeated, more))
+        brackets, least = context.syntax.array, max(contained.least, 1)
+        without = [] if contained.least or other is None else [brackets.repeated(context.syntax.item(other), 0, None)]
+        if found is None or (most is not None and most < least):
+            return choice(without) if without else None
+        element: Expression = context.syntax.item(found)
+        more: Expression = EMPTY
+        if other is not None:
+            item = context.syntax.item(other)
+            element = self._rules.share(series(Repeat(series(item, brackets.separator), 0, None, "items"), element))
+            more = Repeat(series(brackets.separator, item), 0, None, "items")
+        further = None if most is None else most - 1
+        repeated = Repeat(
+            series(brackets.separator, element), least - 1, least - 1 if further is None else further, "items"
+        )
+        return choice([*without, brackets.wrap(series(element, repeated, more))])
 
     def _object(self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int = 0) -> Expression | None:
         required, maximum = keywords.required, keywords.upper_bound("maxProperties")
