@@ -13,6 +13,7 @@ from typing import NamedTuple
 from fcshim.constrain.conditions import NOT_CONTAINED
 from fcshim.constrain.members import (
     NAME_KEYWORDS,
+    name_schemas,
     named_members,
     other_members,
     relaxed_name_keywords,
@@ -230,8 +231,13 @@ class Keywords:
 
     @property
     def relaxes_names(self) -> bool:
-        """Whether a keyword about names is not enforced."""
-        return any(map(relaxed_name_keywords, self._parts))
+        """Whether a keyword about names is not enforced beside named members."""
+        return bool(self.name_schemas) or any(map(relaxed_name_keywords, self._parts))
+
+    @cached_property
+    def name_schemas(self) -> list[tuple[str, dict[str, JSON]]]:
+        """What names must be that are not listed: the keywords that say so, each with a schema of strings."""
+        return name_schemas(self._parts)
 
     @property
     def all_names(self) -> set[str]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from fcshim.constrain.conditions import with_unions
 from fcshim.constrain.grammar import EMPTY, Expression, LiteralText, Repeat, choice, series
-from fcshim.constrain.keywords import KINDS, Contained, Keywords
+from fcshim.constrain.keywords import KINDS, Contained, Keywords, equality_key
 from fcshim.constrain.references import with_pointers
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.scalars import ScalarWriter
@@ -27,6 +27,9 @@ _MAX_DEPTH = 64
 """Nesting of values: the depth up to which the parser reads arguments."""
 _MAX_RECURSIONS = 4
 """Edges of a cycle that are followed."""
+
+_MAX_DISTINCT = 6
+"""Values of which the elements of a `uniqueItems` are written: each set of them becomes a rule."""
 
 _OBJECT: dict[str, JSON] = {"type": "object"}
 _ALL_KINDS = frozenset(KINDS)
@@ -177,12 +180,21 @@ class SchemaValueWriter:
             return None
         first, rest = keywords.elements()
         if keywords.is_unique():
+            distinct = self._distinct(first, rest, context, minimum, maximum)
+            if distinct is not None and not keywords.counts_contained():
+                return distinct
             self._rules.note("uniqueItems is not enforced")
         contained = keywords.contained()
         if contained is not None and minimum <= contained.least <= MAX_ITEMS and maximum is None:
             return None if rest is None else self._containing(node, keywords, context, contained)
         if keywords.counts_contained():
             self._rules.note("contains is not enforced")
+        return self._elements(node, keywords, context, minimum, maximum)
+
+    def _elements(
+        self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int, maximum: int | None
+    ) -> Expression | None:
+        first, rest = keywords.elements()
         brackets, fixed = context.syntax.array, list[Expression]()
         for schemas in first[: MAX_ITEMS if maximum is None else maximum]:
             element = self._value(schemas, self._enter(node, schemas, context))
@@ -196,6 +208,37 @@ class SchemaValueWriter:
         if not fixed:
             return brackets.repeated(item, minimum, maximum)
         return brackets.leading_then_repeated(fixed, item, minimum, maximum, self._rules)
+
+    def _distinct(
+        self,
+        first: list[tuple[JSON, ...]],
+        rest: tuple[JSON, ...] | None,
+        context: _WriteContext,
+        minimum: int,
+        maximum: int | None,
+    ) -> Expression | None:
+        """Admit distinct elements in any order; None where the schema does not list a few values for each of them."""
+        listed = [self._listed_values(schemas) for schemas in (*first, *([] if rest is None else [rest]))]
+        written: dict[tuple[str, JSON], Expression] = {}
+        for value in (each for values in listed for each in values or ()):
+            found = list(self._scalars(context).literals([value], frozenset()))
+            written |= {equality_key(value): context.syntax.item(text) for _, text in found}
+        if None in listed or len(written) > _MAX_DISTINCT:
+            return None
+        choices = [
+            {key: written[key] for key in map(equality_key, values or ()) if key in written} for values in listed
+        ]
+        further = {} if rest is None else choices.pop()
+        return context.syntax.array.distinct(choices, further, minimum, maximum, self._rules)
+
+    def _listed_values(self, schemas: tuple[JSON, ...]) -> list[JSON] | None:
+        """Return the values of a node; None where it has others than the schema lists, and booleans."""
+        values: list[JSON] = []
+        for keywords in self._graph.alternatives(node_id(schemas)) or [Keywords(())]:
+            if keywords.literals is None and keywords.kinds != {"boolean"}:
+                return None
+            values += [False, True] if keywords.literals is None else keywords.literals
+        return values
 
     def _containing(
         self, node: NodeId, keywords: Keywords, context: _WriteContext, contained: Contained
@@ -240,7 +283,9 @@ class SchemaValueWriter:
             if values:
                 if keywords.all_names:
                     self._rules.note("names that must be absent are not excluded")
-                return self._free_members(context, values, minimum, maximum)
+                return self._free_members(context, values, minimum, maximum, self._key(keywords, context))
+        for keyword, _ in keywords.name_schemas if members else ():
+            self._rules.note(f"{keyword} is not enforced")
         pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
         if other is not None:
             self._rules.note("keys that the schema does not name may repeat")
@@ -283,11 +328,30 @@ class SchemaValueWriter:
         )
 
     def _free_members(
-        self, context: _WriteContext, values: list[TypedExpression], minimum: int = 0, maximum: int | None = None
+        self,
+        context: _WriteContext,
+        values: list[TypedExpression],
+        minimum: int = 0,
+        maximum: int | None = None,
+        key: Expression | None = None,
     ) -> Expression:
-        if context.argument:
+        if context.argument and key is None:
             return context.syntax.free_arguments(self._rules, values, minimum, maximum)
-        return context.syntax.map_of(self._rules, choice(value for _, value in values), minimum, maximum)
+        return context.syntax.map_of(self._rules, choice(value for _, value in values), minimum, maximum, key)
+
+    def _key(self, keywords: Keywords, context: _WriteContext) -> Expression | None:
+        """Admit the names that the schema allows but does not list; None where any name is to be admitted."""
+        schemas, syntax = keywords.name_schemas, context.syntax
+        in_json = syntax.map_value_syntax.has_string_keys and (
+            not context.argument or syntax.arguments is syntax.members
+        )
+        key = None
+        if schemas and in_json:
+            names = Keywords(tuple(schema for _, schema in schemas))
+            key = ScalarWriter(syntax.map_value_syntax, self._rules, argument=False).string(names, frozenset())
+        for keyword, _ in schemas if key is None else ():
+            self._rules.note(f"{keyword} is not enforced")
+        return key
 
     def _member(self, node: NodeId, key: str, schemas: tuple[JSON, ...], context: _WriteContext) -> Expression | None:
         inner = self._enter(node, schemas, context)

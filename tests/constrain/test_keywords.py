@@ -67,6 +67,20 @@ CASES = {
     "uniqueItems": Case(
         {"type": "array", "items": INTEGER, "uniqueItems": True}, ([1, 2],), ([1, 1],), ("uniqueItems is not enforced",)
     ),
+    "uniqueItems, listed": Case(
+        {"type": "array", "items": {"enum": ["a", "b", 1]}, "uniqueItems": True, "minItems": 1, "maxItems": 2},
+        ([], ["a"], ["b", "a"], [1, "b"], ["a", "a"], ["a", "b", 1], ["c"]),
+    ),
+    "uniqueItems, positions": Case(
+        {"type": "array", "prefixItems": [{"type": "boolean"}] * 2, "items": False, "uniqueItems": True},
+        ([], [True], [True, False], [False, True], [True, True], [False, True, False]),
+    ),
+    "uniqueItems, many": Case(
+        {"type": "array", "items": {"enum": list(range(7))}, "uniqueItems": True},
+        ([1, 2],),
+        ([1, 1],),
+        ("uniqueItems is not enforced",),
+    ),
     "contains": Case({"type": "array", "items": INTEGER, "contains": {"const": 1}}, ([1], [2], [2, 1], [])),
     "maxContains": Case(
         {"type": "array", "items": INTEGER, "contains": {"const": 1}, "maxContains": 1}, ([1], [2, 1], [1, 2, 1], [2])
@@ -106,8 +120,12 @@ CASES = {
     ),
     "patternProperties": Case(
         {"type": "object", "patternProperties": {"^a": INTEGER}, "additionalProperties": False},
-        ({"a1": 1}, {"a1": "x"}),
-        ({"b": 1},),
+        ({}, {"a1": 1}, {"a1": "x"}, {"b": 1}),
+    ),
+    "patternProperties, several": Case(
+        {"type": "object", "patternProperties": {"^a": INTEGER, "b$": STRING}, "additionalProperties": False},
+        ({"a1": 1}, {"b": "x"}),
+        ({"c": 1},),
         ("patternProperties is not enforced",),
     ),
     "patternProperties beside properties": Case(
@@ -118,8 +136,19 @@ CASES = {
     ),
     "propertyNames": Case({"propertyNames": {"enum": ["a", "b"]}}, (1, {}, {"a": 1}, {"b": 1, "a": 2}, {"c": 1})),
     "propertyNames, a pattern": Case(
-        {"type": "object", "propertyNames": {"pattern": "^a"}},
-        ({"a": 1},),
+        {"type": "object", "propertyNames": {"pattern": "^a"}}, ({}, {"a": 1}, {"ab": 1}, {"b": 1})
+    ),
+    "propertyNames, a length": Case({"type": "object", "propertyNames": {"maxLength": 2}}, ({"ab": 1}, {"abc": 1})),
+    "propertyNames, none": Case({"type": "object", "propertyNames": False}, ({}, {"a": 1})),
+    "propertyNames beside properties": Case(
+        {"type": "object", "properties": AB, "propertyNames": {"pattern": "^a"}},
+        ({"a": 1}, {"a": "x"}),
+        ({"b": "x"},),
+        ("propertyNames is not enforced",),
+    ),
+    "propertyNames, a reference": Case(
+        {"type": "object", "propertyNames": {"$ref": "#/$defs/a"}, "$defs": {"a": {"minLength": 2}}},
+        ({"ab": 1},),
         ({"b": 1},),
         ("propertyNames is not enforced",),
     ),
