@@ -4,21 +4,22 @@ Rule: the result admits the same values, and every schema that a pointer can nam
 written as a union stays as it is, and the grammar notes it.
 """
 
-from collections.abc import Iterator
+import itertools
+import math
 
+from fcshim.constrain.subschemas import MAX_DEPTH, with_subschemas
+from fcshim.constrain.unevaluated import NOT_EVALUATED
 from fcshim.events import JSON
 
 _TYPES = ("string", "number", "boolean", "null", "array", "object")
-_MAX_DEPTH = 64
-"""Nesting of schemas that is rewritten; deeper ones are too deep for the grammar, too."""
 _MAX_DEPENDENCIES = 6
 """Names of one schema on which others depend: each doubles the alternatives."""
-_ONE = ("items", "additionalProperties", "additionalItems", "propertyNames", "contains", "not", "if", "then", "else")
-_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _MAX_COMPLEMENT_DEPTH = 8
 """Nesting of a schema whose complement is written."""
-_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+_MAX_OTHER_NUMBERS = 4
+"""Numbers that a value is not: each divides a range."""
+_TYPE_OF: dict[type, str] = {str: "string", bool: "boolean", int: "number", float: "number"}
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment", NOT_EVALUATED})
 _OPPOSITE_BOUNDS = {
     "minimum": "exclusiveMaximum",
     "maximum": "exclusiveMinimum",
@@ -26,35 +27,27 @@ _OPPOSITE_BOUNDS = {
     "exclusiveMaximum": "minimum",
 }
 _COUNTED = {"Length": "string", "Items": "array", "Properties": "object"}
-_CONDITIONS = frozenset({"not", "if", "dependentRequired", "dependentSchemas", "dependencies"})
+_MAX_EXCLUSIVE = 16
+"""Alternatives that the exclusive branches of a `oneOf` may become."""
+_CONDITIONS = frozenset({"not", "if", "dependentRequired", "dependentSchemas", "dependencies", "oneOf", "maxContains"})
+NOT_CONTAINED = "x-fcshim-not-contained"
+"""The schema of the elements that `contains` does not count."""
 
 
 def with_unions(schema: JSON, depth: int = 0) -> JSON:
     """Return the schema with its conditions as unions; the object itself where it has none."""
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return schema
-    changed = {key: new for key, new in _inner(schema, depth + 1) if new is not schema[key]}
-    schema = {**schema, **changed} if changed else schema
+    schema = with_subschemas(schema, lambda inner: with_unions(inner, depth + 1))
     if _CONDITIONS.isdisjoint(schema):
         return schema
     rest, unions = dict(schema), list[JSON]()
-    for condition in (_negation, _branches, _dependencies):
+    for condition in (_negation, _branches, _dependencies, _exclusive):
         unions += condition(rest)
+    if "maxContains" in rest and (others := _complement(rest.get("contains", True))) is not None:
+        rest[NOT_CONTAINED] = others
     before = rest.get("allOf")
     return {**rest, "allOf": [*(before if isinstance(before, list) else []), *unions]} if unions else rest
-
-
-def _inner(schema: dict[str, JSON], depth: int) -> Iterator[tuple[str, JSON]]:
-    """Yield the keywords that hold schemas, each with its rewritten value, which is the same object if unchanged."""
-    for key, value in schema.items():
-        if key in _MAPS and isinstance(value, dict):
-            members = {name: with_unions(each, depth) for name, each in value.items()}
-            yield key, members if any(members[name] is not each for name, each in value.items()) else value
-        elif key in _LISTS and isinstance(value, list):
-            items = [with_unions(each, depth) for each in value]
-            yield key, items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-        elif key in _ONE:
-            yield key, with_unions(value, depth)
 
 
 def _negation(rest: dict[str, JSON]) -> list[JSON]:
@@ -77,7 +70,8 @@ def _branches(rest: dict[str, JSON]) -> list[JSON]:
     elif (opposite := _opposite(rest, condition)) is not None:
         found = [{"anyOf": [{"allOf": [condition, then]}, {"allOf": [opposite, otherwise]}]}]
     elif isinstance(condition, dict) and (opposite := _complement(condition)) is not None:
-        condition = {**_OPEN, **condition}  # it is about members, and does not say which there are
+        if "additionalProperties" not in condition:  # it is about members, and does not say which there are
+            condition = {**condition, **_OPEN}
         found = [{"anyOf": [{"allOf": [condition, then]}, {"allOf": [opposite, otherwise]}]}]
     else:
         return []
@@ -101,7 +95,39 @@ def _opposite(rest: dict[str, JSON], condition: JSON) -> JSON:
     chosen, required = _values(expected), rest.get("required")
     if listed is None or chosen is None or not isinstance(required, list) or name not in required:
         return None
-    return {"properties": {name: {"enum": [each for each in listed if each not in chosen]}}, **_OPEN}
+    return {"properties": {name: {"enum": [each for each in listed if each not in chosen]}}, **_UNNAMED}
+
+
+def _exclusive(rest: dict[str, JSON]) -> list[JSON]:
+    """Take `oneOf` out of the schema where its branches may overlap: a value satisfies one, and none of the others."""
+    branches = rest.get("oneOf")
+    if not isinstance(branches, list) or len(branches) < 2 or _are_disjoint(branches):
+        return []
+    opposites = [_complement(branch) for branch in branches]
+    options = [[branch, *opposites[:at], *opposites[at + 1 :]] for at, branch in enumerate(branches)]
+    if None in opposites or sum(_count_alternatives({"allOf": option}) for option in options) > _MAX_EXCLUSIVE:
+        return []
+    del rest["oneOf"]
+    return [_any_of([{"allOf": option} for option in options])]
+
+
+def _are_disjoint(branches: list[JSON]) -> bool:
+    """Return whether the types or the listed values of the branches show that no value satisfies two."""
+    types = [branch.get("type") if isinstance(branch, dict) else None for branch in branches]
+    listed = [_values(branch) for branch in branches]
+    if None not in listed:
+        texts = [text for values in listed for text in values or ()]
+        return len(set(texts)) == len(texts)
+    names = [name for name in types if isinstance(name, str)]
+    return len(set(names)) == len(branches) and not {"integer", "number"}.issubset(names)
+
+
+def _count_alternatives(schema: JSON) -> int:
+    """Return how many alternatives the unions of a schema make."""
+    if not isinstance(schema, dict):
+        return 1
+    counts = [sum(map(_count_alternatives, schema[key])) for key in ("anyOf", "oneOf") if key in schema]
+    return math.prod([*counts, *map(_count_alternatives, schema.get("allOf", ()))])
 
 
 def _complement(schema: JSON, depth: int = 0) -> JSON:
@@ -119,21 +145,44 @@ def _complement(schema: JSON, depth: int = 0) -> JSON:
 
 def _refused(keyword: str, value: JSON, depth: int) -> JSON:
     """Return the schema of the values that one keyword refuses; None where it cannot be written."""
+    found: JSON = None
     match keyword, value:
         case (("allOf" | "anyOf" | "not" | "properties" | "required"), _):
-            return _refused_by_schemas(keyword, value, depth)
+            found = _refused_by_schemas(keyword, value, depth)
+        case ("const", _) | ("enum", list()):
+            found = _other_values([value] if keyword == "const" else value)
         case "type", str() | list():
             named = [value] if isinstance(value, str) else value
             # A number without a fraction is an integer, and no schema says that there is one.
             fractions = "integer" in named and "number" not in named
-            return None if fractions else {"type": [kind for kind in _TYPES if kind not in named]}
+            found = None if fractions else {"type": [kind for kind in _TYPES if kind not in named]}
         case (("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"), int() | float()):
-            return None if isinstance(value, bool) else {"type": "number", _OPPOSITE_BOUNDS[keyword]: value}
+            found = None if isinstance(value, bool) else {"type": "number", _OPPOSITE_BOUNDS[keyword]: value}
         case (("minLength" | "minItems" | "minProperties"), int()):
-            return value > 0 and {"type": _COUNTED[keyword[3:]], f"max{keyword[3:]}": value - 1}
+            found = value > 0 and {"type": _COUNTED[keyword[3:]], f"max{keyword[3:]}": value - 1}
         case (("maxLength" | "maxItems" | "maxProperties"), int()):
-            return {"type": _COUNTED[keyword[3:]], f"min{keyword[3:]}": value + 1}
-    return None
+            found = {"type": _COUNTED[keyword[3:]], f"min{keyword[3:]}": value + 1}
+        case "additionalProperties", True:
+            found = False
+    return found
+
+
+def _other_values(values: list[JSON]) -> JSON:
+    """Return the schema of all values but these; None where they include containers, or too many numbers."""
+    kinds = {"null" if value is None else _TYPE_OF.get(type(value), "") for value in values}
+    numbers = sorted({value for value in values if not isinstance(value, bool) and isinstance(value, int | float)})
+    if "" in kinds or len(numbers) > _MAX_OTHER_NUMBERS:
+        return None
+    found: list[JSON] = [{"type": [kind for kind in _TYPES if kind not in kinds]}]
+    found += [
+        {"const": flag} for flag in (True, False) if "boolean" in kinds and not any(flag is value for value in values)
+    ]
+    if "string" in kinds:
+        found.append({"type": "string", "not": {"enum": [value for value in values if isinstance(value, str)]}})
+    for low, high in itertools.pairwise([None, *numbers, None]) if numbers else ():
+        bounds = {} if low is None else {"exclusiveMinimum": low}
+        found.append({"type": "number", **bounds, **({} if high is None else {"exclusiveMaximum": high})})
+    return _any_of(found)
 
 
 def _refused_by_schemas(keyword: str, value: JSON, depth: int) -> JSON:
@@ -144,9 +193,11 @@ def _refused_by_schemas(keyword: str, value: JSON, depth: int) -> JSON:
         case "properties", dict():
             inner = {name: _complement(each, depth) for name, each in value.items()}
             if None not in inner.values():
-                found = _any_of([_with(name, each) for name, each in inner.items() if each is not False])
-        case "not", bool() | dict():
+                found = _any_of([each is not False and _with(name, each) for name, each in inner.items()])
+        case "not", bool():
             found = value
+        case "not", dict():
+            found = {"allOf": [value], NOT_EVALUATED: ["allOf"]}
         case (("allOf" | "anyOf"), list()):
             parts = [_complement(each, depth) for each in value]
             if parts and None not in parts:
@@ -155,7 +206,8 @@ def _refused_by_schemas(keyword: str, value: JSON, depth: int) -> JSON:
 
 
 def _any_of(schemas: list[JSON]) -> JSON:
-    return {"anyOf": schemas} if schemas else False
+    satisfiable = [schema for schema in schemas if schema is not False]
+    return {"anyOf": satisfiable} if satisfiable else False
 
 
 def _values(schema: JSON) -> list[JSON] | None:
@@ -182,15 +234,17 @@ def _dependencies(rest: dict[str, JSON]) -> list[JSON]:
     return found
 
 
-_OPEN: dict[str, JSON] = {"additionalProperties": True}
+_OPEN: dict[str, JSON] = {"additionalProperties": True, NOT_EVALUATED: ["additionalProperties"]}
 """A schema that names members closes the object otherwise."""
+_UNNAMED: dict[str, JSON] = {**_OPEN, NOT_EVALUATED: ["additionalProperties", "properties"]}
+"""What a `not` or a false `if` says about members does not evaluate them."""
 
 
 def _with(name: str, schema: JSON) -> JSON:
     """Return the schema of objects with a member of a schema."""
-    return {"type": "object", "properties": {name: schema}, "required": [name], **_OPEN}
+    return {"type": "object", "properties": {name: schema}, "required": [name], **_UNNAMED}
 
 
 def _without(name: str) -> JSON:
     """Return the schema of objects without a member."""
-    return {"properties": {name: False}, **_OPEN}
+    return {"properties": {name: False}, **_UNNAMED}

@@ -3,11 +3,16 @@
 Rule: members come in a fixed order; each one is either required or optional.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fcshim.constrain.grammar import EMPTY, Expression, LiteralText, Repeat, choice, optional, series
 from fcshim.constrain.rules import Rules
+from fcshim.events import JSON
+
+_Key: TypeAlias = tuple[str, JSON]
+"""What tells an element from the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,33 @@ class Brackets:
         """
         rules.note("keys that the schema does not name may repeat")
         return self.repeated(part, minimum, maximum)
+
+    def distinct(
+        self,
+        choices: Sequence[Mapping[_Key, Expression]],
+        further: Mapping[_Key, Expression],
+        minimum: int,
+        maximum: int | None,
+        rules: Rules,
+    ) -> Expression | None:
+        """Admit distinct elements: one of the choices for each position, then further ones; None where there are none.
+
+        Each set of elements that are written already becomes a rule.
+        """
+        states: dict[frozenset[_Key], Expression | None] = {}
+
+        def after(used: frozenset[_Key]) -> Expression | None:
+            if used not in states:
+                options: list[Expression] = [] if len(used) < minimum else [EMPTY]
+                left = choices[len(used)] if len(used) < len(choices) else further
+                for key in left if maximum is None or len(used) < maximum else ():
+                    more = None if key in used else after(used | {key})
+                    options += [] if more is None else [series(self.separator if used else EMPTY, left[key], more)]
+                states[used] = rules.share(choice(options)) if options else None
+            return states[used]
+
+        inner = after(frozenset())
+        return None if inner is None else self.wrap(inner)
 
     def leading(self, parts: Sequence[Expression], minimum: int, rules: Rules) -> Expression | None:
         """Admit the first parts in order, at least `minimum` of them; None where there are fewer."""

@@ -9,15 +9,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
+from fcshim.constrain.conditions import NOT_CONTAINED
 from fcshim.constrain.members import (
     NAME_KEYWORDS,
+    name_schemas,
     named_members,
     other_members,
     relaxed_name_keywords,
     required_members,
 )
 from fcshim.constrain.numbers import Bound
+from fcshim.constrain.unevaluated import NOT_EVALUATED
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 from fcshim.schema.node import has_lone_surrogate
@@ -40,7 +44,7 @@ _INEXPRESSIBLE = frozenset(
 _BOUND_KEYWORDS = frozenset(
     ["minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]
 )
-RELAXED = frozenset({*_INEXPRESSIBLE, *NAME_KEYWORDS})
+RELAXED = frozenset({*_INEXPRESSIBLE, *NAME_KEYWORDS, NOT_EVALUATED})
 """Keywords that the grammar does not enforce, or only in some forms."""
 KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
 KIND_OF: dict[type, str] = {
@@ -61,11 +65,27 @@ _EXCLUSIVE_GAP = Fraction(1, 100)
 
 def relaxed_keywords(part: dict[str, JSON]) -> list[str]:
     """Return the keywords of a part that the grammar does not enforce."""
-    return (
-        sorted([*_INEXPRESSIBLE.intersection(part), *relaxed_name_keywords(part)])
-        if not RELAXED.isdisjoint(part)
-        else []
-    )
+    if RELAXED.isdisjoint(part):
+        return []
+    found = {*_INEXPRESSIBLE.intersection(part), *relaxed_name_keywords(part)}
+    return sorted(found - {"not"} if excluded_texts(part) else found)
+
+
+def excluded_texts(part: dict[str, JSON]) -> list[str]:
+    """Return the strings that a part lists as those that a string is not; none where its `not` says anything else."""
+    match part.get("not"):
+        case {"enum": [*values], **others} if not others and all(isinstance(value, str) for value in values):
+            return values
+    return []
+
+
+class Contained(NamedTuple):
+    """The schemas of the elements that `contains` counts and of the others, and how many of the first there may be."""
+
+    schemas: tuple[JSON, ...]
+    others: tuple[JSON, ...]
+    least: int
+    most: int | None
 
 
 class Keywords:
@@ -93,10 +113,12 @@ class Keywords:
         """The values of `enum` and `const` that satisfy the other keywords; None where there is neither."""
         if self.values is None:
             return None
+        excluded = self.excluded_texts
         kept = [
             value
             for value in self.values
-            if _kinds_of(value) & self.kinds and not (isinstance(value, str) and has_lone_surrogate(value))
+            if _kinds_of(value) & self.kinds
+            and not (isinstance(value, str) and (has_lone_surrogate(value) or value in excluded))
         ]
         return [value for value in kept if self._within_bounds(value)] if self._has_bounds else kept
 
@@ -131,6 +153,11 @@ class Keywords:
         """Return the first `format`, or an empty text."""
         return next((part["format"] for part in self._parts if isinstance(part.get("format"), str)), "")
 
+    @property
+    def excluded_texts(self) -> set[str]:
+        """The strings that a string must not be."""
+        return {text for part in self._parts for text in excluded_texts(part)}
+
     def patterns(self) -> list[str]:
         """Return the distinct patterns that a string must match."""
         found = (part["pattern"] for part in self._parts if isinstance(part.get("pattern"), str))
@@ -150,8 +177,13 @@ class Keywords:
 
     @property
     def relaxes_names(self) -> bool:
-        """Whether a keyword about names is not enforced."""
-        return any(map(relaxed_name_keywords, self._parts))
+        """Whether a keyword about names is not enforced beside named members."""
+        return bool(self.name_schemas) or any(map(relaxed_name_keywords, self._parts))
+
+    @cached_property
+    def name_schemas(self) -> list[tuple[str, dict[str, JSON]]]:
+        """What names must be that are not listed: the keywords that say so, each with a schema of strings."""
+        return name_schemas(self._parts)
 
     @property
     def all_names(self) -> set[str]:
@@ -190,13 +222,17 @@ class Keywords:
         rest = tuple(_element(part, fixed) for part in self._parts)
         return first, None if any(schema is False for schema in rest) else rest
 
-    def contained(self) -> tuple[tuple[JSON, ...], int] | None:
-        """Return the schemas of an element that an array contains, and how often at least; None without `contains`."""
-        found = [part for part in self._parts if "contains" in part and part.get("minContains") != 0]
-        if len(found) != 1 or self.elements()[0]:
+    def contained(self) -> Contained | None:
+        """Return what an array contains; None without `contains`, and with several of them or a `prefixItems`."""
+        found = [part for part in self._parts if "contains" in part]
+        first, rest = self.elements()
+        if len(found) != 1 or first or not self.counts_contained():
             return None
-        part = found[0]
-        return (part["contains"], *(self.elements()[1] or ())), self.lower_bound("minContains") or 1
+        part, most, others = found[0], self.upper_bound("maxContains"), rest or ()
+        least = 0 if part.get("minContains") == 0 else self.lower_bound("minContains") or 1
+        if NOT_CONTAINED not in part:
+            return Contained((part["contains"], *others), others, least, None) if least else None
+        return Contained((part["contains"], *others), (part[NOT_CONTAINED], *others), least, most)
 
     def counts_contained(self) -> bool:
         """Return whether an array must contain elements of one schema, or may contain only so many."""

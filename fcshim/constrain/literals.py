@@ -52,6 +52,7 @@ class GemmaSyntax(ValueSyntax):
     array = Brackets("[", LiteralText(","), "]")
     members = arguments = Brackets("{", LiteralText(","), "}")
     colon = LiteralText(":")
+    has_string_keys = False
 
     def __init__(self, quote: str) -> None:
         self._quote = quote

@@ -1,6 +1,6 @@
 """The members that objects of one alternative of a schema may have: named ones, and ones with other names.
 
-Rule: keywords about names are enforced where they list names or apply to every name; other name patterns are not.
+Rule: keywords about names are enforced where they list names, apply to every name, or to all names that there may be.
 """
 
 from fcshim.events import JSON
@@ -10,6 +10,8 @@ from fcshim.schema.node import has_lone_surrogate
 NAME_KEYWORDS = ("patternProperties", "propertyNames")
 _MATCH_ALL_PATTERNS = frozenset({"", "^", "$", ".*", "^.*", ".*$", "^.*$", "^(.*)$", ".+", "^.+$", "^(.+)$"})
 """Patterns that every nonempty name matches; some schema generators write dictionaries with them."""
+_STRING_KEYWORDS = frozenset({"type", "title", "description", "pattern", "minLength", "maxLength", "format"})
+"""Keywords of `propertyNames` with which the names are written like strings."""
 _NEUTRAL_KEYWORDS = frozenset({"type", "title", "description"})
 """Keywords of `propertyNames` that add nothing, since names are strings anyway."""
 
@@ -50,16 +52,27 @@ def other_members(parts: Alternative) -> tuple[JSON, ...] | None:
     return None if any(schema is False for schema in schemas) else schemas
 
 
+def name_schemas(parts: Alternative) -> list[tuple[str, dict[str, JSON]]]:
+    """Return what names must be that are not listed: the keywords that say so, each with a schema of strings."""
+    found: list[tuple[str, dict[str, JSON]]] = []
+    for part in parts:
+        names, patterns = _dict(part, "propertyNames"), list(_dict(part, "patternProperties"))
+        simple = names.keys() <= _STRING_KEYWORDS and names.get("type", "string") == "string"
+        if simple and _listed_names(part) is None:
+            found.append(("propertyNames", names))
+        if len(patterns) == 1 and part.get("additionalProperties") is False and patterns[0] not in _MATCH_ALL_PATTERNS:
+            found.append(("patternProperties", {"pattern": patterns[0]}))
+    return [each for each in found if not each[1].keys() <= _NEUTRAL_KEYWORDS]
+
+
 def relaxed_name_keywords(part: dict[str, JSON]) -> list[str]:
-    """Return the keywords about names that the grammar does not enforce."""
-    names = part.get("propertyNames", True)
-    names_enforced = (
-        names is True
-        or _listed_names(part) is not None
-        or (isinstance(names, dict) and names.keys() <= _NEUTRAL_KEYWORDS)
-    )
-    patterns_enforced = _dict(part, "patternProperties").keys() <= _MATCH_ALL_PATTERNS
-    return [*([] if patterns_enforced else ["patternProperties"]), *([] if names_enforced else ["propertyNames"])]
+    """Return the keywords about names that the grammar never enforces."""
+    enforced = {keyword for keyword, _ in name_schemas((part,))}
+    if _dict(part, "patternProperties").keys() <= _MATCH_ALL_PATTERNS:
+        enforced.add("patternProperties")
+    if _dict(part, "propertyNames").keys() <= _NEUTRAL_KEYWORDS or _listed_names(part) is not None:
+        enforced.add("propertyNames")
+    return [keyword for keyword in NAME_KEYWORDS if keyword not in enforced]
 
 
 def _member_schemas(part: dict[str, JSON], key: str, other: JSON) -> list[JSON]:
@@ -88,6 +101,8 @@ def _match_all_schemas(part: dict[str, JSON]) -> list[JSON]:
 
 def _listed_names(part: dict[str, JSON]) -> list[str] | None:
     """Return the names that `propertyNames` lists by `const` or `enum`; None where it lists none."""
+    if part.get("propertyNames") is False:
+        return []
     names = _dict(part, "propertyNames")
     listed = [names["const"]] if "const" in names else names.get("enum")
     return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) and listed else None

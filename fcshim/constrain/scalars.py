@@ -146,10 +146,17 @@ class ScalarWriter:
         minimum, maximum = keywords.lower_bound("minLength"), keywords.upper_bound("maxLength")
         matched = self._pattern_string(keywords, minimum, maximum) if not (strings.is_raw and other_kinds) else None
         if matched is not None:
+            if keywords.excluded_texts:
+                self._rules.note("not is not enforced")
             return matched
         if keywords.patterns():
             self._rules.note("pattern is not enforced")
+        excluded, different = keywords.excluded_texts, None
         name = keywords.string_format()
+        if excluded and not (name or minimum or maximum is not None or strings.is_raw):
+            different = strings.any_except(self._rules, excluded)
+        if excluded and different is None:
+            self._rules.note("not is not enforced")
         form = FORMATS.get(name)
         if form is not None and not minimum and maximum is None:
             return self._rules.once(f"{strings.name}-{name}", lambda: strings.quoted(form))
@@ -160,7 +167,7 @@ class ScalarWriter:
             words = [word for kind in sorted(other_kinds) for word in _CONSTANTS.get(kind, ())]
             return strings.excluding(self._rules, starts, words, minimum, maximum)
         if not minimum and maximum is None:
-            return strings.any(self._rules)
+            return strings.any(self._rules) if different is None else different
         return strings.of_length(self._rules, minimum, maximum)
 
     def number(self, keywords: Keywords, *, whole: bool) -> Expression | None:

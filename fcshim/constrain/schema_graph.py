@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from fcshim.constrain.keywords import EXPRESSIBLE, RELAXED, Keywords, equality_key, relaxed_keywords
 from fcshim.constrain.rules import Rules
+from fcshim.constrain.unevaluated import close
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion
 
@@ -62,7 +63,7 @@ class SchemaGraph:
 
     def __init__(self, root: JSON, rules: Rules) -> None:
         self._rules = rules
-        self._expansion = Expansion(root, EXPRESSIBLE, RELAXED)
+        self._expansion = Expansion(root, EXPRESSIBLE, RELAXED, close)
         self._alternatives: dict[NodeId, list[Keywords] | None] = {}
         self._edges: dict[NodeId, set[NodeId]] = {}
         self._on_cycles: frozenset[NodeId] = frozenset()
@@ -105,8 +106,8 @@ class SchemaGraph:
             self._rules.note("oneOf is enforced as anyOf")
         if self._expansion.exceeded:
             self._rules.note("unions or references are too large to enforce")
-        for part in distinct if found is None else itertools.chain.from_iterable(found):
-            for keyword in relaxed_keywords(part) if isinstance(part, dict) else ():
+        for part in itertools.chain(*(found or ()), *self._expansion.unconstrained):
+            for keyword in relaxed_keywords(part):
                 self._rules.note(f"{keyword} is not enforced")
         return None if found is None else list(map(Keywords, _distinct(found)))
 
@@ -130,7 +131,7 @@ def _child_schemas(keywords: Keywords) -> list[tuple[JSON, ...]]:
         children += first[:MAX_ITEMS]
         children += [] if rest is None else [rest]
         contained = keywords.contained()
-        children += [] if contained is None else [contained[0]]
+        children += [] if contained is None else [contained.schemas, contained.others]
     return children
 
 

@@ -57,6 +57,20 @@ def _surrogate_pair() -> Expression:
 JSON_ESCAPE = choice([_escape('"\\/bfnrt'), _surrogate_pair()])
 PYTHON_ESCAPE = _escape('"\\bfnrt')
 
+
+def _escapes_of_others(characters: Collection[str]) -> list[Expression]:
+    """Return the escapes of JSON that spell none of the characters; of the numeric ones those outside ASCII."""
+    single = [letter for letter in '"\\/bfnrt' if json.loads(f'"\\{letter}"') not in characters]
+    found: list[Expression] = [series(LiteralText("\\"), chars(*single))] if single else []
+    if all(char.isascii() for char in characters):
+        beyond = [series(LiteralText("0"), chars("19", "af", "AF")), series(chars("19", "ac", "AC", "ef", "EF"), _HEX)]
+        beyond.append(series(chars("d", "D"), chars("07")))
+        latin = series(LiteralText("00"), chars("89", "af", "AF"), _HEX)
+        found.append(series(LiteralText("\\u"), choice([latin, *(series(part, _HEX, _HEX) for part in beyond)])))
+        found.append(_surrogate_pair())
+    return found
+
+
 PRINTABLE: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
 MULTILINE: Ranges = ((0x9, 0xA), *PRINTABLE)
 _TWO_BYTES, _E0, _OTHER_THREE_BYTES, _F0 = (0x80, 0x7FF), (0x800, 0xFFF), (0x1000, 0xFFFF), (0x10000, 0x10FFFF)
@@ -95,6 +109,8 @@ then drops it from the output, which leaves the string too short."""
 
 _MAX_MIN_LENGTH = 100_000
 """Largest `minLength`, in characters, that is enforced."""
+_MAX_EXCLUDED = 1_000
+"""Characters of the texts from which a string must differ: each becomes a rule."""
 _MAX_KEY_LENGTH = 64
 """Longest key, in characters, that the schema does not name."""
 
@@ -217,15 +233,25 @@ class StringSyntax:
         key = self.quoted(self._differing(rules, sorted(set(names)), 0, rest))
         return rules.share(key, f"{self.name}-{len(rules.rules)}-key")
 
-    def _differing(self, rules: Rules, names: list[str], at: int, rest: Expression) -> Expression:
-        """Admit what may follow the first `at` characters, which the sorted `names` share, of another text."""
-        safe = self._safe_characters(()) if at else self._plain_characters(())
-        groups = {char: list(group) for char, group in itertools.groupby(names, key=lambda name: name[at : at + 1])}
-        options: list[Expression] = [EMPTY] if at and "" not in groups else []
+    def any_except(self, rules: Rules, texts: Collection[str]) -> Expression | None:
+        """Admit any string but these; None where the syntax has no escapes of JSON, or the texts are too long."""
+        if self.escape != JSON_ESCAPE or self.markers or sum(map(len, texts)) > _MAX_EXCLUDED:
+            return None
+        return rules.share(self.quoted(self._differing(rules, sorted(set(texts)), 0, self.content(rules), values=True)))
+
+    def _differing(
+        self, rules: Rules, texts: list[str], at: int, rest: Expression, *, values: bool = False
+    ) -> Expression:
+        """Admit what may follow the first `at` characters, which the sorted `texts` share, of another text."""
+        safe = self._allowed_characters() if values else self._safe_characters(()) if at else self._plain_characters(())
+        groups = {char: list(group) for char, group in itertools.groupby(texts, key=lambda text: text[at : at + 1])}
+        options: list[Expression] = [EMPTY] if (at or values) and "" not in groups else []
         options.append(series(Chars(without(safe, [ord(char) for char in groups if char])), rest))
+        options += [series(escape, rest) for escape in _escapes_of_others(groups)] if values else []
         for char, group in groups.items():
-            if char and intersection(safe, ((ord(char), ord(char)),)):
-                options.append(series(LiteralText(char), self._differing(rules, group, at + 1, rest)))
+            written = LiteralText(json.dumps(char, ensure_ascii=False)[1:-1])
+            if char and (values or intersection(safe, ((ord(char), ord(char)),))):
+                options.append(series(written, self._differing(rules, group, at + 1, rest, values=values)))
         return rules.share(choice(options))
 
     def _remaining_content(self, rules: Rules, written: int, minimum: int, maximum: int | None) -> Expression:

@@ -133,9 +133,16 @@ class ElementSyntax(TaggedSyntax):
         """Write an argument like any other member."""
         return self.member(key, choice(value for _, value in values))
 
-    def map_of(self, rules: Rules, value: Expression, minimum: int = 0, maximum: int | None = None) -> Expression:
+    def map_of(
+        self,
+        rules: Rules,
+        value: Expression,
+        minimum: int = 0,
+        maximum: int | None = None,
+        key: Expression | None = None,
+    ) -> Expression:
         """Admit an object whose keys the schema does not name, as JSON."""
-        return self._json.map_of(rules, value, minimum, maximum)
+        return self._json.map_of(rules, value, minimum, maximum, key)
 
     def free_arguments(
         self, rules: Rules, values: Sequence[TypedExpression], minimum: int = 0, maximum: int | None = None

@@ -41,6 +41,8 @@ class ValueSyntax:
     colon: Expression = COLON
     distinguishes_strings = True
     """Whether the parser can distinguish string arguments from other values."""
+    has_string_keys = True
+    """Whether keys that the schema does not name are written like strings."""
     ambiguous_empties = False
     """Whether the parser may take an empty object or array for another value."""
     any_rule_name, any_depth = "any", _MAX_ANY_DEPTH
@@ -91,9 +93,16 @@ class ValueSyntax:
             return None
         return self.strings.key_except(rules, names) if sum(map(len, names)) <= _MAX_EXCLUDED_KEYS else None
 
-    def map_of(self, rules: Rules, value: Expression, minimum: int = 0, maximum: int | None = None) -> Expression:
-        """Admit an object whose keys the schema does not name."""
-        part = rules.share(series(self.free_key(rules), self.colon, value))
+    def map_of(
+        self,
+        rules: Rules,
+        value: Expression,
+        minimum: int = 0,
+        maximum: int | None = None,
+        key: Expression | None = None,
+    ) -> Expression:
+        """Admit an object whose keys the schema does not name; each is a `key`, if that is given."""
+        part = rules.share(series(key or self.free_key(rules), self.colon, value))
         return self.members.with_free_keys(part, minimum, maximum, rules)
 
     def free_arguments(

@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from fcshim.constrain.conditions import with_unions
-from fcshim.constrain.grammar import Expression, LiteralText, Repeat, choice, series
-from fcshim.constrain.keywords import KINDS, Keywords
+from fcshim.constrain.grammar import EMPTY, Expression, LiteralText, Repeat, choice, series
+from fcshim.constrain.keywords import KINDS, Contained, Keywords, equality_key
+from fcshim.constrain.references import with_pointers
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.scalars import ScalarWriter
 from fcshim.constrain.schema_graph import MAX_ITEMS, MAX_MEMBERS, NodeId, SchemaGraph, node_id
@@ -26,6 +27,9 @@ _MAX_DEPTH = 64
 """Nesting of values: the depth up to which the parser reads arguments."""
 _MAX_RECURSIONS = 4
 """Edges of a cycle that are followed."""
+
+_MAX_DISTINCT = 6
+"""Values of which the elements of a `uniqueItems` are written: each set of them becomes a rule."""
 
 _OBJECT: dict[str, JSON] = {"type": "object"}
 _ALL_KINDS = frozenset(KINDS)
@@ -47,7 +51,7 @@ class SchemaValueWriter:
     """Writes the values of one schema, its root, into `rules`."""
 
     def __init__(self, root: JSON, rules: Rules, syntax: ValueSyntax) -> None:
-        self._root = root = with_unions(root)
+        self._root = root = with_unions(with_pointers(root))
         self._rules = rules
         self._syntax = syntax
         self._graph = SchemaGraph(root, rules)
@@ -176,12 +180,21 @@ class SchemaValueWriter:
             return None
         first, rest = keywords.elements()
         if keywords.is_unique():
+            distinct = self._distinct(first, rest, context, minimum, maximum)
+            if distinct is not None and not keywords.counts_contained():
+                return distinct
             self._rules.note("uniqueItems is not enforced")
         contained = keywords.contained()
-        if contained is not None and minimum <= contained[1] <= MAX_ITEMS and maximum is None:
-            return self._containing(node, keywords, context, *contained)
+        if contained is not None and minimum <= contained.least <= MAX_ITEMS and maximum is None:
+            return None if rest is None else self._containing(node, keywords, context, contained)
         if keywords.counts_contained():
             self._rules.note("contains is not enforced")
+        return self._elements(node, keywords, context, minimum, maximum)
+
+    def _elements(
+        self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int, maximum: int | None
+    ) -> Expression | None:
+        first, rest = keywords.elements()
         brackets, fixed = context.syntax.array, list[Expression]()
         for schemas in first[: MAX_ITEMS if maximum is None else maximum]:
             element = self._value(schemas, self._enter(node, schemas, context))
@@ -196,23 +209,61 @@ class SchemaValueWriter:
             return brackets.repeated(item, minimum, maximum)
         return brackets.leading_then_repeated(fixed, item, minimum, maximum, self._rules)
 
-    def _containing(
-        self, node: NodeId, keywords: Keywords, context: _WriteContext, schemas: tuple[JSON, ...], least: int
+    def _distinct(
+        self,
+        first: list[tuple[JSON, ...]],
+        rest: tuple[JSON, ...] | None,
+        context: _WriteContext,
+        minimum: int,
+        maximum: int | None,
     ) -> Expression | None:
-        """Admit arrays with at least so many elements of one schema among the others."""
-        _, rest = keywords.elements()
-        found = None if rest is None else self._value(schemas, self._enter(node, schemas, context))
-        other = None if rest is None else self._value(rest, self._enter(node, rest, context))
-        if found is None or other is None:
+        """Admit distinct elements in any order; None where the schema does not list a few values for each of them."""
+        listed = [self._listed_values(schemas) for schemas in (*first, *([] if rest is None else [rest]))]
+        written: dict[tuple[str, JSON], Expression] = {}
+        for value in (each for values in listed for each in values or ()):
+            found = list(self._scalars(context).literals([value], frozenset()))
+            written |= {equality_key(value): context.syntax.item(text) for _, text in found}
+        if None in listed or len(written) > _MAX_DISTINCT:
             return None
-        if keywords.limits_contained():
+        choices = [
+            {key: written[key] for key in map(equality_key, values or ()) if key in written} for values in listed
+        ]
+        further = {} if rest is None else choices.pop()
+        return context.syntax.array.distinct(choices, further, minimum, maximum, self._rules)
+
+    def _listed_values(self, schemas: tuple[JSON, ...]) -> list[JSON] | None:
+        """Return the values of a node; None where it has others than the schema lists, and booleans."""
+        values: list[JSON] = []
+        for keywords in self._graph.alternatives(node_id(schemas)) or [Keywords(())]:
+            if keywords.literals is None and keywords.kinds != {"boolean"}:
+                return None
+            values += [False, True] if keywords.literals is None else keywords.literals
+        return values
+
+    def _containing(
+        self, node: NodeId, keywords: Keywords, context: _WriteContext, contained: Contained
+    ) -> Expression | None:
+        """Admit arrays with so many elements of one schema among the others."""
+        found = self._value(contained.schemas, self._enter(node, contained.schemas, context))
+        other = self._value(contained.others, self._enter(node, contained.others, context))
+        most = contained.most
+        if most is None and keywords.limits_contained():
             self._rules.note("maxContains is not enforced")
-        brackets, item = context.syntax.array, context.syntax.item(other)
-        before = Repeat(series(item, brackets.separator), 0, None, "items")
-        element = self._rules.share(series(before, context.syntax.item(found)))
-        repeated = Repeat(series(brackets.separator, element), least - 1, least - 1, "items")
-        more = Repeat(series(brackets.separator, item), 0, None, "items")
-        return brackets.wrap(series(element, repeated, more))
+        brackets, least = context.syntax.array, max(contained.least, 1)
+        without = [] if contained.least or other is None else [brackets.repeated(context.syntax.item(other), 0, None)]
+        if found is None or (most is not None and most < least):
+            return choice(without) if without else None
+        element: Expression = context.syntax.item(found)
+        more: Expression = EMPTY
+        if other is not None:
+            item = context.syntax.item(other)
+            element = self._rules.share(series(Repeat(series(item, brackets.separator), 0, None, "items"), element))
+            more = Repeat(series(brackets.separator, item), 0, None, "items")
+        further = None if most is None else most - 1
+        repeated = Repeat(
+            series(brackets.separator, element), least - 1, least - 1 if further is None else further, "items"
+        )
+        return choice([*without, brackets.wrap(series(element, repeated, more))])
 
     def _object(self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int = 0) -> Expression | None:
         required, maximum = keywords.required, keywords.upper_bound("maxProperties")
@@ -232,7 +283,9 @@ class SchemaValueWriter:
             if values:
                 if keywords.all_names:
                     self._rules.note("names that must be absent are not excluded")
-                return self._free_members(context, values, minimum, maximum)
+                return self._free_members(context, values, minimum, maximum, self._key(keywords, context))
+        for keyword, _ in keywords.name_schemas if members else ():
+            self._rules.note(f"{keyword} is not enforced")
         pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
         if other is not None:
             self._rules.note("keys that the schema does not name may repeat")
@@ -275,11 +328,30 @@ class SchemaValueWriter:
         )
 
     def _free_members(
-        self, context: _WriteContext, values: list[TypedExpression], minimum: int = 0, maximum: int | None = None
+        self,
+        context: _WriteContext,
+        values: list[TypedExpression],
+        minimum: int = 0,
+        maximum: int | None = None,
+        key: Expression | None = None,
     ) -> Expression:
-        if context.argument:
+        if context.argument and key is None:
             return context.syntax.free_arguments(self._rules, values, minimum, maximum)
-        return context.syntax.map_of(self._rules, choice(value for _, value in values), minimum, maximum)
+        return context.syntax.map_of(self._rules, choice(value for _, value in values), minimum, maximum, key)
+
+    def _key(self, keywords: Keywords, context: _WriteContext) -> Expression | None:
+        """Admit the names that the schema allows but does not list; None where any name is to be admitted."""
+        schemas, syntax = keywords.name_schemas, context.syntax
+        in_json = syntax.map_value_syntax.has_string_keys and (
+            not context.argument or syntax.arguments is syntax.members
+        )
+        key = None
+        if schemas and in_json:
+            names = Keywords(tuple(schema for _, schema in schemas))
+            key = ScalarWriter(syntax.map_value_syntax, self._rules, argument=False).string(names, frozenset())
+        for keyword, _ in schemas if key is None else ():
+            self._rules.note(f"{keyword} is not enforced")
+        return key
 
     def _member(self, node: NodeId, key: str, schemas: tuple[JSON, ...], context: _WriteContext) -> Expression | None:
         inner = self._enter(node, schemas, context)

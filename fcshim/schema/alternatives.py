@@ -3,7 +3,9 @@
 Rule: the work is bounded; nothing outside the schema is fetched; an unusable part constrains nothing.
 """
 
-from collections.abc import Iterable, Iterator
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -29,6 +31,9 @@ _MAX_CONJUNCTS = 64
 """Schemas in one conjunction."""
 _MAX_DEPTH = 64
 """Nesting of references, `allOf` and unions."""
+_UNEVALUATED_KEYWORDS = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_MAX_COMBINED_BRANCHES = 3
+"""Branches of an `anyOf` of which each combination becomes an alternative: several may evaluate one value's members."""
 
 
 class _TooLargeError(Exception):
@@ -40,10 +45,12 @@ class Expansion:
 
     `work` counts the steps of all calls of `alternatives`; `exceeded` says whether the last call reached a limit;
     `unresolved` has the references so far that are remote or have no target, or whose base is not the root;
-    `exclusive_unions` has the branches, each with its alternatives, of every `oneOf` of the last call.
+    `exclusive_unions` has the branches, each with its alternatives, of every `oneOf` of the last call; `unconstrained`
+    the alternatives that it left out because one of them admits anything.
 
     An alternative without any of the `distinguishing` keywords admits anything. A schema without these and the `extra`
-    keywords is ignored.
+    keywords is ignored. `close` adds to an alternative of a schema, its first part, what the `unevaluated...` keywords
+    of that schema say about the members and elements that no other part names.
     """
 
     def __init__(
@@ -51,15 +58,20 @@ class Expansion:
         root: JSON,
         distinguishing: Iterable[str] = _DISTINGUISHING_KEYWORDS,
         extra: Iterable[str] = _RELEVANT_KEYWORDS,
+        close: Callable[[Alternative], Alternative] | None = None,
     ) -> None:
         self.work = 0
         self.exceeded = False
         self.unresolved: dict[str, None] = {}
         self.exclusive_unions: list[list[list[Alternative]]] = []
+        self.unconstrained: list[Alternative] = []
         self._root = root
         self._work_limit = 0
         self._distinguishing = frozenset(distinguishing)
         self._relevant = self._distinguishing.union(extra)
+        self._close = close
+        self._closing = 0
+        self._unknown = 0
 
     def alternatives(self, schemas: tuple[JSON, ...]) -> list[Alternative] | None:
         """Return the alternatives of a conjunction of schemas; None where it admits anything.
@@ -69,14 +81,17 @@ class Expansion:
         """
         self._work_limit = self.work + _MAX_WORK
         self.exceeded = False
-        self.exclusive_unions = []
+        self.exclusive_unions, self.unconstrained = [], []
         try:
             found = self._expand_conjunction(schemas, 0)
             self._spend(sum(_enum_size(schema) for alternative in found for schema in alternative))
         except _TooLargeError:
             self.exceeded = True
             return None
-        return found if all(map(self._is_constraining, found)) else None
+        if all(map(self._is_constraining, found)):
+            return found
+        self.unconstrained += found
+        return None
 
     def _is_constraining(self, alternative: Alternative) -> bool:
         return any(not self._distinguishing.isdisjoint(schema) for schema in alternative)
@@ -101,8 +116,17 @@ class Expansion:
         if not isinstance(schema, dict):
             return [()]
         if _is_embedded_resource(schema, self._root):
-            self.unresolved[schema["$id"]] = None
+            self._note_unresolved(schema["$id"])
             return [()]
+        if self._close is None or _UNEVALUATED_KEYWORDS.isdisjoint(schema):
+            return self._expand_keywords(schema, depth)
+        unknown = self._unknown
+        self._closing += 1
+        found = self._expand_keywords(schema, depth)
+        self._closing -= 1
+        return list(map(self._close, found)) if self._unknown == unknown else found
+
+    def _expand_keywords(self, schema: dict[str, JSON], depth: int) -> list[Alternative]:
         own: list[Alternative] = [()] if self._relevant.isdisjoint(schema) else [(schema,)]
         result = self._product(own, self._expand_conjunction(tuple(self._conjuncts(schema)), depth + 1))
         for keyword in ("anyOf", "oneOf"):
@@ -112,16 +136,33 @@ class Expansion:
                 if keyword == "oneOf":
                     self.exclusive_unions.append([[(*own[0], *option) for option in branch] for branch in expanded])
                 options = [option for branch in expanded for option in branch]
-                if all(map(self._is_constraining, options)):
+                if self._closing and keyword == "anyOf":
+                    options += self._combined(expanded)
+                if self._closing or all(map(self._is_constraining, options)):
                     result = self._product(result, options)
+                else:
+                    self.unconstrained += options
         return result
+
+    def _combined(self, branches: list[list[Alternative]]) -> Iterator[Alternative]:
+        """Yield the alternatives in which a value satisfies several branches."""
+        if len(branches) > _MAX_COMBINED_BRANCHES:
+            self._unknown += 1
+            return
+        for count in range(2, len(branches) + 1):
+            for first, *others in itertools.combinations(branches, count):
+                yield from functools.reduce(self._product, others, first)
+
+    def _note_unresolved(self, reference: str) -> None:
+        self._unknown += 1
+        self.unresolved[reference] = None
 
     def _conjuncts(self, schema: dict[str, JSON]) -> Iterator[JSON]:
         reference = schema.get("$ref")
         if isinstance(reference, str):
             found = resolve_reference(self._root, reference)
             if found is True:
-                self.unresolved[reference] = None
+                self._note_unresolved(reference)
             yield found
         conjuncts = schema.get("allOf")
         if isinstance(conjuncts, list):

@@ -49,6 +49,47 @@ CASES = [
         [[9, 10], [1, 9, 2, 9, 3]],
     ),
     ({"type": "array", "contains": {"const": 5}, "minContains": 0}, [], [[], [1]]),
+    (
+        {"type": "array", "contains": {"const": 5}, "maxContains": 2},
+        [[], [1, 2], [5, 5, 5], [5, 1, 5, 5]],
+        [[5], [1, 5, "x", 5, 2], [5, 5]],
+    ),
+    (
+        {"type": "array", "contains": {"type": "string"}, "minContains": 0, "maxContains": 1},
+        [["a", "b"], ["a", 1, "b"]],
+        [[], [1, 2], ["a"], [1, "a", 2]],
+    ),
+    (
+        {"type": "array", "items": {"const": 5}, "contains": {"const": 5}, "minContains": 2, "maxContains": 3},
+        [[5], [5, 5, 5, 5], [1, 5, 5]],
+        [[5, 5], [5, 5, 5]],
+    ),
+    ({"type": "array", "contains": {"const": 5}, "minContains": 0, "maxContains": 0}, [[5], [1, 5]], [[], [1]]),
+    (
+        {"type": ["string", "null"], "not": {"enum": ["ab", "b", ""]}},
+        ["ab", "b", ""],
+        ["a", "abc", "c", "bb", '"', "\n", "a\t", "é", "Ω", "<a", None],
+    ),
+    ({"type": ["string", "number"], "not": {"const": "\n"}}, ["\n"], ["", "\n\n", "n", "\t", 5]),
+    ({"not": {"enum": ["a", 1, False, None, 2.5]}}, ["a", 1, False, None, 2.5], ["b", 0, 2, 3, 1.5, True, [], {}]),
+    ({"enum": ["a", "b", "c"], "not": {"const": "b"}}, ["b"], ["a", "c"]),
+    (
+        {
+            "type": "object",
+            "properties": {"kind": {"type": "string"}, "path": {"type": "string"}},
+            "if": {"properties": {"kind": {"const": "file"}}, "required": ["kind"]},
+            "then": {"required": ["path"]},
+        },
+        [{"kind": "file"}],
+        [{"kind": "file", "path": "a"}, {"kind": "text"}, {"kind": "files"}, {"path": "a"}, {}],
+    ),
+    (
+        {**CARD, "oneOf": [{"required": ["name"]}, {"required": ["card"]}]},
+        [{}, {"name": "a", "card": 1}],
+        [{"name": "a"}, {"card": 1}],
+    ),
+    ({"oneOf": [{"type": "number"}, {"minimum": 5}]}, [6], [1, "a", None]),
+    ({"oneOf": [{"type": "string"}, {"const": "abc"}, {"type": "null"}]}, ["abc"], ["ab", None]),
 ]
 
 
@@ -121,7 +162,23 @@ def test_a_condition_admits_what_the_schema_admits(frame, condition):
         ({"if": {"pattern": "a"}, "then": {"maxLength": 9}}, "if is not enforced"),
         ({"if": {"minimum": 5, "type": "integer"}, "then": {"maximum": 9}}, "if is not enforced"),
         ({"type": "array", "contains": {"const": 5}, "maxItems": 3}, "contains is not enforced"),
-        ({"type": "array", "contains": {"const": 5}, "maxContains": 3}, "maxContains is not enforced"),
+        ({"type": "array", "contains": {"multipleOf": 5}, "maxContains": 3}, "maxContains is not enforced"),
+        (
+            {"type": "array", "contains": {"pattern": "a"}, "minContains": 0, "maxContains": 3},
+            "contains is not enforced",
+        ),
+        ({"not": {"const": {"a": 1}}}, "not is not enforced"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"not": {"const": []}}}}, "not is not enforced"),
+        ({"anyOf": [{"type": "string"}, {"not": {"const": []}}]}, "not is not enforced"),
+        ({"not": {"enum": [1, 2, 3, 4, 5]}}, "not is not enforced"),
+        ({"type": "string", "maxLength": 9, "not": {"const": "a"}}, "not is not enforced"),
+        ({"type": "string", "pattern": "^[ab]+$", "not": {"const": "a"}}, "not is not enforced"),
+        ({"type": "string", "not": {"const": "a" * 2_000}}, "not is not enforced"),
+        ({"oneOf": [{"pattern": "a"}, {"maxLength": 9}]}, "oneOf is enforced as anyOf"),
+        (
+            {"oneOf": [{"required": list("abcdef")}, {"required": list("abghij")}, {"required": list("klm")}]},
+            "oneOf is enforced as anyOf",
+        ),
         ({"type": "array", "prefixItems": [True], "contains": {"const": 5}}, "contains is not enforced"),
     ],
 )
@@ -136,7 +193,9 @@ def test_a_schema_without_conditions_stays_itself():
 
 
 SMALL = st.recursive(
-    st.sampled_from([True, False, {}, {"type": "string"}, {"type": ["integer", "null"]}, {"const": "a"}]),
+    st.sampled_from(
+        [True, False, {}, {"type": "string"}, {"type": ["integer", "null"]}, {"const": "a"}, {"enum": [1, "b"]}]
+    ),
     lambda inner: st.fixed_dictionaries(
         {},
         optional={
@@ -149,6 +208,7 @@ SMALL = st.recursive(
             "dependentRequired": st.just({"b": ["a"]}),
             "dependentSchemas": st.dictionaries(st.sampled_from("ab"), inner),
             "allOf": st.lists(inner, min_size=1, max_size=2),
+            "oneOf": st.lists(inner, min_size=1, max_size=3),
         },
     ),
     max_leaves=6,

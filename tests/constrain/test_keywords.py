@@ -67,7 +67,24 @@ CASES = {
     "uniqueItems": Case(
         {"type": "array", "items": INTEGER, "uniqueItems": True}, ([1, 2],), ([1, 1],), ("uniqueItems is not enforced",)
     ),
+    "uniqueItems, listed": Case(
+        {"type": "array", "items": {"enum": ["a", "b", 1]}, "uniqueItems": True, "minItems": 1, "maxItems": 2},
+        ([], ["a"], ["b", "a"], [1, "b"], ["a", "a"], ["a", "b", 1], ["c"]),
+    ),
+    "uniqueItems, positions": Case(
+        {"type": "array", "prefixItems": [{"type": "boolean"}] * 2, "items": False, "uniqueItems": True},
+        ([], [True], [True, False], [False, True], [True, True], [False, True, False]),
+    ),
+    "uniqueItems, many": Case(
+        {"type": "array", "items": {"enum": list(range(7))}, "uniqueItems": True},
+        ([1, 2],),
+        ([1, 1],),
+        ("uniqueItems is not enforced",),
+    ),
     "contains": Case({"type": "array", "items": INTEGER, "contains": {"const": 1}}, ([1], [2], [2, 1], [])),
+    "maxContains": Case(
+        {"type": "array", "items": INTEGER, "contains": {"const": 1}, "maxContains": 1}, ([1], [2, 1], [1, 2, 1], [2])
+    ),
     "properties": Case(
         {"type": "object", "properties": AB}, ({}, {"a": 1}, {"b": "x", "a": 1}, {"a": "x"}), ({"c": 1},)
     ),
@@ -103,8 +120,12 @@ CASES = {
     ),
     "patternProperties": Case(
         {"type": "object", "patternProperties": {"^a": INTEGER}, "additionalProperties": False},
-        ({"a1": 1}, {"a1": "x"}),
-        ({"b": 1},),
+        ({}, {"a1": 1}, {"a1": "x"}, {"b": 1}),
+    ),
+    "patternProperties, several": Case(
+        {"type": "object", "patternProperties": {"^a": INTEGER, "b$": STRING}, "additionalProperties": False},
+        ({"a1": 1}, {"b": "x"}),
+        ({"c": 1},),
         ("patternProperties is not enforced",),
     ),
     "patternProperties beside properties": Case(
@@ -115,8 +136,19 @@ CASES = {
     ),
     "propertyNames": Case({"propertyNames": {"enum": ["a", "b"]}}, (1, {}, {"a": 1}, {"b": 1, "a": 2}, {"c": 1})),
     "propertyNames, a pattern": Case(
-        {"type": "object", "propertyNames": {"pattern": "^a"}},
-        ({"a": 1},),
+        {"type": "object", "propertyNames": {"pattern": "^a"}}, ({}, {"a": 1}, {"ab": 1}, {"b": 1})
+    ),
+    "propertyNames, a length": Case({"type": "object", "propertyNames": {"maxLength": 2}}, ({"ab": 1}, {"abc": 1})),
+    "propertyNames, none": Case({"type": "object", "propertyNames": False}, ({}, {"a": 1})),
+    "propertyNames beside properties": Case(
+        {"type": "object", "properties": AB, "propertyNames": {"pattern": "^a"}},
+        ({"a": 1}, {"a": "x"}),
+        ({"b": "x"},),
+        ("propertyNames is not enforced",),
+    ),
+    "propertyNames, a reference": Case(
+        {"type": "object", "propertyNames": {"$ref": "#/$defs/a"}, "$defs": {"a": {"minLength": 2}}},
+        ({"ab": 1},),
         ({"b": 1},),
         ("propertyNames is not enforced",),
     ),
@@ -124,13 +156,20 @@ CASES = {
         {"type": "object", "properties": AB, "dependentRequired": {"a": ["b"]}},
         ({"a": 1, "b": "x"}, {"b": "x"}, {"a": 1}, {}),
     ),
-    "not": Case({"type": "integer", "not": {"const": 1}}, (2, "a"), (1,), ("not is not enforced",)),
+    "not": Case({"type": "integer", "not": {"const": 1}}, (2, 0, 1, "a")),
+    "not, strings": Case({"type": "string", "not": {"enum": ["a", "bc"]}}, ("", "a", "b", "bc", "bcd", "ab", "é", 1)),
+    "not, integers": Case({"type": "number", "not": INTEGER}, (1.5,), (1,), ("not is not enforced",)),
     "if": Case({"type": "integer", "if": {"minimum": 5}, "then": {"maximum": 7}}, (1, 6, 8)),
+    "if, a value": Case({"type": "string", "if": {"const": "a"}, "then": {"minLength": 2}}, ("a", "b", "ab")),
     "unevaluatedProperties": Case(
         {"type": "object", "additionalProperties": INTEGER, "unevaluatedProperties": False},
-        ({"a": 1},),
-        (),
-        ("unevaluatedProperties is not enforced",),
+        ({"a": 1}, {"b": "x"}),
+    ),
+    "unevaluatedProperties, none": Case(
+        {"type": "object", "allOf": [{"properties": AB}], "unevaluatedProperties": False}, ({"a": 1}, {"c": 1})
+    ),
+    "unevaluatedItems": Case(
+        {"type": "array", "prefixItems": [INTEGER], "unevaluatedItems": STRING}, ([1, "a"], [1, 1])
     ),
     "allOf": Case({"allOf": [{"type": "integer"}, {"minimum": 3}]}, (2, 3, "a")),
     "anyOf": Case({"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1}]}, (1, "a", "ab", None)),
@@ -141,10 +180,11 @@ CASES = {
         ({"kind": "x", "x": 1}, {"kind": "y", "y": 1}, {"kind": "x", "y": 1}, {"kind": "z"}),
     ),
     "oneOf, overlapping": Case({"oneOf": [INTEGER, {"type": "number", "minimum": 2}]}, (1, 2.5), (3,), (ONE_OF,)),
-    "oneOf, lengths": Case(
-        {"type": "string", "oneOf": [{"minLength": 2}, {"maxLength": 4}]}, ("a", "abcde"), ("abc",), (ONE_OF,)
+    "oneOf, lengths": Case({"type": "string", "oneOf": [{"minLength": 2}, {"maxLength": 4}]}, ("a", "abc", "abcde")),
+    "oneOf, members": Case(
+        {"type": "object", "properties": AB, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        ({}, {"a": 1}, {"b": "x"}, {"a": 1, "b": "x"}),
     ),
-    "oneOf, all of them": Case({"oneOf": [True, True]}, (), (1,), (ONE_OF,)),
     "$ref": Case({"$ref": "#/$defs/a", "$defs": {"a": INTEGER}}, (1, "a")),
     "$ref, recursive": Case(
         {"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": False},
@@ -153,12 +193,10 @@ CASES = {
     "$ref, remote": Case(
         {"$ref": "http://localhost/a"}, (), (1,), ("the reference 'http://localhost/a' is not enforced",)
     ),
-    "$id, another base": Case(
-        {"items": {"$id": "other/", "items": INTEGER}, "type": "array"},
-        ([[1]],),
-        ([["a"]],),
-        ("the reference 'other/' is not enforced",),
-    ),
+    "$ref, by $id": Case({"$ref": "b", "$defs": {"a": {"$id": "b", **INTEGER}}}, (1, "a")),
+    "$ref, by $anchor": Case({"$ref": "#b", "$defs": {"a": {"$anchor": "b", **INTEGER}}}, (1, "a")),
+    "$dynamicRef": Case({"$dynamicRef": "#b", "$defs": {"a": {"$dynamicAnchor": "b", **INTEGER}}}, (1, "a")),
+    "$id, another base": Case({"items": {"$id": "other/", "items": INTEGER}, "type": "array"}, ([[1]], [["a"]])),
     "nested free values": Case({"type": "object", "properties": {"a": {}}}, ({"a": [[{"b": [1]}]]},), (), (DEPTH,)),
 }
 

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from fcshim.constrain.literals import GemmaSyntax, PythonSyntax
+from fcshim.constrain.rules import Rules
+from fcshim.constrain.values import arguments
 from tests.constrain.test_values import grammar_of, member
 
 JSON = Any
@@ -79,7 +82,12 @@ def test_a_member_outside_the_listed_property_names_is_not_allowed() -> None:
     assert {(), ("a",)} == {tuple(value) for value in member(schema)}
 
 
-def test_other_keywords_about_names_are_not_enforced() -> None:
+def test_names_match_their_pattern_where_keys_are_strings() -> None:
     schema = {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"}, "additionalProperties": INTEGER}
 
-    assert ("propertyNames is not enforced", *TWICE) == notes(schema)
+    assert all(key.isalpha() and key.islower() for value in member(schema) for key in value)
+    assert TWICE == notes(schema)
+    for syntax in (GemmaSyntax("'"), PythonSyntax()):
+        rules = Rules()
+        arguments(schema, rules, syntax)
+        assert "propertyNames is not enforced" in rules.notes

@@ -127,7 +127,7 @@ def test_a_string_has_as_many_characters_as_its_schema_says() -> None:
         ({"allOf": [{"type": "string"}, {"type": "null"}]}, "satisfies"),
         ({"not": {"type": "string"}, "type": "string"}, "not"),
         ({"not": {"type": "string"}}, "not"),
-        ({"type": "string", "allOf": [{"if": {"const": "a"}, "then": {"minLength": 2}}]}, "if"),
+        ({"type": "string", "allOf": [{"if": {"pattern": "a"}, "then": {"minLength": 2}}]}, "if"),
         ({"enum": ["a", "b"], "pattern": "^a"}, "pattern"),
         ({"$ref": "#anchor"}, "'#anchor' is not enforced"),
         (
