@@ -14,21 +14,31 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.body import LiteralBody
 from fcshim.parse.literals.gemma_values import GemmaValues
+from fcshim.parse.scanner import SPACE, Scanner, decided, none_if_more_needed
 from fcshim.parse.sink import CallSink
 
-# White space is bounded here because `begins` must look at a bounded number of characters.
-_NEXT_CALL = re.compile(r"[ \t\r\n,;}]{0,64}call[ \t]{0,16}:")
-_PARTIAL_NEXT_CALL = re.compile(r"[ \t\r\n,;}]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
-_PARTIAL_CALL = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
-_FIRST_CALL = re.compile(r"[ \t\r\n]{0,64}(?:call[ \t]{0,16})?:")
-"""The word is often lost after the marker."""
-_NAME_AND_BRACE = re.compile(r"[ \t]{0,4}+[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+\{")
-"""After the word as start marker."""
-_PARTIAL_NAME = re.compile(r"[ \t]{0,4}+(?:[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+)?\Z")
+_SEPARATORS = re.compile(r"[ \t\r\n,;}]{0,64}")
+"""Between two calls."""
 _MEMBER = re.compile(r"[\s}]{0,64},\s{0,64}[\w-]{1,64}\s{0,16}:")
 """A further member, behind the brace of its call."""
 _NAME = re.compile(r"[^{<\n]{0,256}+")
 """The bound limits the text that is held back before it turns out not to be a call."""
+_NAME_ALONE = re.compile(r"[ \t]{0,4}+[^\W\d][\w.:-]{0,127}+[ \t]{0,4}+")
+"""The name after the word as start marker."""
+
+
+@none_if_more_needed
+def _end_of_word(text: str, pos: int, space: re.Pattern[str], *, is_optional: bool) -> int:
+    """Return the end of `call:` at `pos`, behind white space, or 0; None if more text is needed to decide.
+
+    After a marker the word is often lost: then the colon alone counts.
+    """
+    scan = Scanner(text, pos)
+    scan.take(space)
+    word = scan.skip("call")
+    if word:
+        scan.take()
+    return scan.pos if (word or is_optional) and scan.skip(":") else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +47,13 @@ class GemmaCalls:
 
     grammar: str = "gemma_call"
 
+    @none_if_more_needed
     def begins(self, text: str, pos: int) -> bool | None:
         """Return whether `call:`, or a name and its brace, start at `pos`; None while they may."""
-        if _FIRST_CALL.match(text, pos) or _NAME_AND_BRACE.match(text, pos):
+        if decided(_end_of_word(text, pos, SPACE, is_optional=True)):
             return True
-        return None if _PARTIAL_CALL.match(text, pos) or _PARTIAL_NAME.match(text, pos) else False
+        scan = Scanner(text, pos)
+        return bool(scan.take(_NAME_ALONE) and scan.skip("{"))
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
@@ -57,15 +69,15 @@ class GemmaBody(LiteralBody):
             self._state = self._read_name
 
     def _before_first_call(self, text: str, pos: int) -> int:
-        found = _FIRST_CALL.match(text, pos)
-        if found is not None:
-            self._state = self._read_name
-            return found.end()
-        return self._reject_or_wait(pos, _PARTIAL_CALL.match(text, pos))
+        end = _end_of_word(text, pos, SPACE, is_optional=True)
+        if not end:
+            return self._reject_or_wait(pos, may_go_on=end is None)
+        self._state = self._read_name
+        return end
 
-    def _reject_or_wait(self, pos: int, partial: object) -> int:
-        """Report that no body starts at `pos`, or wait where a partial match may become one."""
-        if partial:
+    def _reject_or_wait(self, pos: int, *, may_go_on: bool) -> int:
+        """Report that no body starts at `pos`, or wait where more text may make it one."""
+        if may_go_on:
             self._progress.need_more(pos)
         self._progress.reject_body()
         return pos
@@ -75,7 +87,7 @@ class GemmaBody(LiteralBody):
         found = _NAME.match(text, pos)
         assert found is not None
         if text[found.end() : found.end() + 1] != "{":
-            return self._reject_or_wait(pos, found.end() == len(text))
+            return self._reject_or_wait(pos, may_go_on=found.end() == len(text))
         self._begin_call(found[0].strip().removeprefix("call:"), "}")  # `:call:f` is written too
         return found.end() + 1
 
@@ -84,11 +96,11 @@ class GemmaBody(LiteralBody):
         pos = self._skip_trailing_space(text, pos)
         if pos == len(text):
             return pos
-        found = _NEXT_CALL.match(text, pos)
-        if found is not None:
+        end = _end_of_word(text, pos, _SEPARATORS, is_optional=False)
+        if end:
             self._state = self._read_name
-            return self._skip_to(found.end())
-        if _PARTIAL_NEXT_CALL.match(text, pos):
+            return self._skip_to(end)
+        if end is None:
             self._progress.need_more(pos)
         self._state = self._after_calls
         return pos

@@ -15,16 +15,12 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.body import LiteralBody
 from fcshim.parse.literals.python_values import PythonValues
+from fcshim.parse.scanner import Scanner, none_if_more_needed
 from fcshim.parse.sink import CallSink
 
-_NAME = re.compile(r"(?P<name>[^\W\d][\w.-]{0,255}+)[ \t]{0,16}+(?P<parenthesis>\(|)")
-"""The bounds limit the text that is held back before it turns out not to be a call."""
-_LOOK_AHEAD = 128
-"""Characters that `begins` looks at."""
-_CALL_START = re.compile(r"[ \t\r\n]*+\[*+[ \t\r\n]*+[^\W\d][\w.-]*+[ \t]*+\(")
-_PARTIAL_CALL_START = re.compile(r"[ \t\r\n]*+(?:\[++[ \t\r\n]*+)?(?:[^\W\d][\w.-]*+[ \t]*+)?\Z")
-_BARE_LIST_START = re.compile(r"\[[ \t\r\n]*+[^\W\d][\w.-]*+[ \t]*+\(")
-_PARTIAL_BARE_LIST_START = re.compile(r"\[[ \t\r\n]*+(?:[^\W\d][\w.-]*+[ \t]*+)?\Z")
+_NAME = re.compile(r"[^\W\d][\w.-]{0,127}+[ \t]{0,16}+")
+"""A name with the blanks before its parenthesis; the bounds limit the text that is held back before it is no call."""
+_BRACKETS = re.compile(r"\[{0,8}\s{0,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +35,16 @@ class PythonCalls:
     """True where a call stands on a line of its own: the body ends with it."""
     grammar: str = "python_call"
 
+    @none_if_more_needed
     def begins(self, text: str, pos: int) -> bool | None:
         """Return whether a name and `(` start at `pos`, in a list or alone; None while they may."""
-        end = pos + _LOOK_AHEAD
-        if (_BARE_LIST_START if self.bare else _CALL_START).match(text, pos, end):
-            return True
-        partial = _PARTIAL_BARE_LIST_START if self.bare else _PARTIAL_CALL_START
-        return None if len(text) < end and partial.match(text, pos) else False
+        scan = Scanner(text, pos)
+        if not self.bare:
+            scan.take()
+        elif scan.peek() != "[" or text[pos + 1 : pos + 2] == "[":
+            return False
+        scan.take(_BRACKETS)
+        return bool(scan.take(_NAME) and scan.skip("("))
 
     def reader(self, dialect: Dialect, _start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
@@ -78,11 +77,11 @@ class PythonBody(LiteralBody):
     def _read_name(self, text: str, pos: int) -> int:
         """Read the name of the tool and the parenthesis after it; a word that starts no call ends the body."""
         found = _NAME.match(text, pos)
-        if found is None or not found["parenthesis"]:
+        if found is None or not text.startswith("(", found.end()):
             if found is not None and found.end() == len(text):
                 self._progress.need_more(pos)
             return self._end_or_reject(pos)
-        name, pos = found["name"].removesuffix(self._method), found.end()
+        name, pos = found[0].rstrip().removesuffix(self._method), found.end() + 1
         if name == "print" and not self._bare and self._sink.resolve(name) is None:
             self._state = self._between_calls  # models write `print(f(a=1))` to show a call's result
             self._in_print = True

@@ -30,32 +30,15 @@ _ANNOUNCEMENT = re.compile(
     re.IGNORECASE,
 )
 """A line that says nothing else at its end but that an example follows, without its decoration."""
-_FIRST_WORDS = (
-    rf"{_KINDS}|good|bad|wrong|correct|incorrect|invalid|proper|general|expected|required|another|some|one|exa|sam"
-    r"|for|syn|tem|usa|begin|start"
-)
-_MAY_ANNOUNCE = re.compile(
-    rf"[\s#*=_~\[\]():❌✗✘-]*+(?:$|(?:(?:an?|the) )?(?:{_FIRST_WORDS})|(?:an?|the) $|here|this is|below is"
-    r"|(?:sure|of course|certainly|absolutely|okay|ok|yes|no)\b"
-    r"|not like|such as|e\.|z\.|zum|par |por |per |beisp|exem|ejem|esem|you (?:can|could|would|may|might)|write |try "
-    r"|\.\.|[^\x00-\x7f])",
-    re.IGNORECASE,
-)
-"""The beginning of a line that may announce an example, also such a beginning that is not complete."""
 _DECORATION = " \t\r#*=_-~[]():：,，"
 _INLINE_ANNOUNCEMENT = re.compile(rf"(?:.*\b{_PHRASE}[:,]?|\s*[❌✗✘])\s?\Z", re.IGNORECASE)
 
 
-def may_announce_example(head: str) -> bool:
-    """Return whether a line whose first characters are `head` may say that an example follows."""
-    return _MAY_ANNOUNCE.match(head) is not None
-
-
 def announces_example(line: str) -> bool:
     """Return whether a whole line says nothing but that an example follows."""
-    return may_announce_example(line[:16]) and _ANNOUNCEMENT.fullmatch(line.strip(_DECORATION)) is not None
+    return _ANNOUNCEMENT.fullmatch(line.strip(_DECORATION)) is not None
 
 
 def introduces_example(head: str) -> bool:
     """Return whether the words before a call in its line say that it is an example."""
-    return may_announce_example(head[:16]) and _INLINE_ANNOUNCEMENT.match(head) is not None
+    return _INLINE_ANNOUNCEMENT.match(head) is not None

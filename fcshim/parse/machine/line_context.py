@@ -3,23 +3,21 @@
 import re
 from typing import Literal
 
-from fcshim.parse.machine.example_announcements import announces_example, introduces_example, may_announce_example
+from fcshim.parse.machine.example_announcements import announces_example, introduces_example
 from fcshim.parse.machine.invented_results import begins_result
 from fcshim.parse.machine.quotations import (
     QUOTE_PAIRS,
     closing_line,
     ends_in_hunk,
     is_quoted_line,
-    may_be_location,
     open_quotation,
 )
 
 BYTE_ORDER_MARK = "\ufeff"
 """Some runtimes put it at the start of a reply. It is text, and the line begins after it."""
 _HEAD_SIZE = 96
-"""Characters of a line that are kept if it may announce an example."""
+"""Characters of a line that are kept; a longer one announces no example."""
 _MAX_INDENT = 16
-"""Characters of any other line that are kept: enough to recognise indentation, a block quote or a comment."""
 _MAX_LINES = 64
 _HEAD_AFTER_CALL = "    ."
 """Stands for the line before a call: indented, so that a list goes on after the call."""
@@ -44,8 +42,6 @@ class LineContext:
         self._last_line = ""
         """The last line that ended and is not blank; without its middle if it is long."""
         self.head = ""
-        self._head_size = _MAX_INDENT
-        """Characters of the current line that are kept: more where it may announce an example."""
         self._last_text = ""
         """The last piece; empty at the start of a text."""
         self.open_backticks: list[int] = []
@@ -71,20 +67,9 @@ class LineContext:
             if newline > _HEAD_SIZE or len(self._lines) > _MAX_LINES:
                 self._read_lines()
             self.head = text[newline + 1 : newline + 1 + _HEAD_SIZE]
-            self._head_size = _MAX_INDENT
-            if len(self.head) >= _MAX_INDENT:
-                self._choose_head_size()
-        elif len(self.head) < self._head_size:
-            self.head += text[:_HEAD_SIZE]
-            if len(self.head) >= self._head_size == _MAX_INDENT:
-                self._choose_head_size()
+        elif len(self.head) < _HEAD_SIZE:
+            self.head = (self.head + text)[:_HEAD_SIZE]
         self._last_text = text
-
-    def _choose_head_size(self) -> None:
-        """Keep more of a line only where it may matter: the concatenations would cost a tenth of the time of prose."""
-        head = self.head[:_MAX_INDENT]
-        if may_announce_example(head) or may_be_location(head):
-            self._head_size = _HEAD_SIZE
 
     def _read_lines(self) -> None:
         """Record what the lines that ended say about the next one: whether it may be indented code, or is quoted."""
@@ -158,7 +143,6 @@ class LineContext:
     def reset(self) -> None:
         """Reset the context to that of the start of a text."""
         self.head = self._last_text = ""
-        self._head_size = _MAX_INDENT
         self._lines.clear()
         self._after_blank_line = self._after_paragraph = self._in_hunk = False
         self._since_call = "text" if self._since_call else ""
@@ -171,6 +155,5 @@ class LineContext:
         self.head = _HEAD_AFTER_CALL
         self._since_call = "nothing"
         self._in_hunk = False
-        self._head_size = _MAX_INDENT
         self._last_text = "."
         self.open_backticks.clear()

@@ -97,8 +97,6 @@ _QUOTED_LINE = re.compile(
     re.VERBOSE,
 )
 """The beginning of a line that shows the call that follows."""
-_LOCATION_SIZE = 15
-_NO_LOCATION = frozenset(" \t\r\n\f\v<>")
 _HUNK = re.compile(r"^@@(?:[ \t].*)?\n(?:[ +\\-].*\n)*\Z", re.MULTILINE)
 """A hunk of a diff that has not ended: its lines begin with a blank or a sign."""
 
@@ -122,11 +120,6 @@ def read_quotation(text: str, start: int) -> tuple[int, str]:
 def is_quoted_line(head: str) -> bool:
     """Return whether a line that begins with `head`, before a call, shows the call."""
     return _QUOTED_LINE.match(head) is not None
-
-
-def may_be_location(head: str) -> bool:
-    """Return whether a line whose first characters are `head` may begin like the output of `grep -n`."""
-    return len(head) >= _LOCATION_SIZE and _NO_LOCATION.isdisjoint(head[:_LOCATION_SIZE])
 
 
 def ends_in_hunk(lines: str, *, in_hunk: bool) -> bool:
