@@ -10,31 +10,37 @@ from fcshim.events import JSON
 
 _BACKSLASH_WORD = re.compile(r"\\(?:[A-Za-z]{2}|[1-9]\w)")
 r"""The beginning of a path's part or of a command (`\Users`, `\alpha`), other than that of a pattern (`\d+`)."""
-_BACKSLASH_ALONE = re.compile(r"\\(?!\\)")
-r"""A backslash alone: in a string with an odd number of quotes, one may be missing behind it."""
 _RARE_CONTROLS = frozenset("\a\b\f\v")
 r"""What hardly any text contains; `\beta` and `\frac` begin like it."""
 _CONTROL_BEFORE_WORD = re.compile(r"[\t\n\r]\w")
-_HALF_ESCAPE = re.compile(r"(?<![ \t\\])\\\n|\\_")
-r"""A backslash before a line break may be half of `\n`, unless a blank before it shows that a command goes on; one
-before an underscore may be an escape of Markdown."""
-
-_CHARACTER_ESCAPE = re.compile(
-    r"\\(?:x[89A-Fa-f][0-9A-Fa-f]|u0[0-9A-Fa-f]{1,2}(?![0-9A-Fa-f])|u\{[0-9A-Fa-f]|U[0-9A-Fa-f]{8}|N\{[A-Z])"
+_ESCAPE_OF_OTHERS = re.compile(
+    r"""(?<![ \t\\])\\\n      # half of `\n`, unless a blank before it shows that a command goes on
+      | \\_                   # of Markdown
+      | \\(?:                 # of a character, as other languages write it: `S\xe3o`, `\u{1F600}`
+            x[89A-Fa-f][0-9A-Fa-f] | u\{[0-9A-Fa-f] | U[0-9A-Fa-f]{8} | N\{[A-Z]
+          | u0[0-9A-Fa-f]{1,2}(?![0-9A-Fa-f])   # a part of `\u00e9`
+        )
+    """,
+    re.VERBOSE,
 )
-r"""An escape of a character as other languages write it (`S\xe3o`, `\u{1F600}`), or a part of one (`\u00e`)."""
+"""A backslash that may begin an escape which JSON does not have."""
 _QUOTATION = re.compile(
     r"\"\"\"|'''"
     r"|(?<![\w\\])[rRbBfFuU]{0,2}(?:\"(?:[^\"\\\n]|\\[^\"\n])*\"|'(?:[^'\\\n]|\\[^'\n])*')(?!\w)"
 )
 """Text between quotes on one line, or a triple quote, which is no quotation."""
 _LINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\[nrt]")
-_OTHER_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?!u00[01])[^\"\\nrt ]")
+_CONTENT_ESCAPE = re.compile(
+    r"""(?<!\\)(?:
+        (?:\\\\)*\\(?!u00[01])[^"\\nrt ]   # not one of a quote, a backslash, white space or a control character
+      | \\\\["']                          # the end of a literal in code (`'/\\'`), or a quote in one (`'it\\'s'`)
+    )""",
+    re.VERBOSE,
+)
+"""An escape that is content of an unescaped string."""
 _ESCAPED_BREAK = re.compile(r"(?<!\\)(?:\\\\n| \\[nr])")
 r"""Outside of quotations: a backslash at the end of a line of code and `\n`, or an escaped one; or one that
 prose speaks of (`ends with \n.`), since a line hardly ends with a blank."""
-_PAIR_BEFORE_QUOTE = re.compile(r"(?<!\\)\\\\[\"']")
-r"""The end of a literal in code (`'/\\'`), or an escaped quote in one (`'it\\'s'`)."""
 
 
 def mixes_escapes(value: JSON) -> bool:
@@ -56,11 +62,8 @@ def mixes_escapes(value: JSON) -> bool:
 
 
 def _may_contain_letters(text: str) -> bool:
-    if _HALF_ESCAPE.search(text) is not None or _CHARACTER_ESCAPE.search(text) is not None:
-        return True
-    if text.count('"') % 2 and _BACKSLASH_ALONE.search(text) is not None:
-        return True
-    if not _RARE_CONTROLS.isdisjoint(text):
+    is_quote_missing = text.count('"') % 2 == 1  # behind a backslash
+    if is_quote_missing or not _RARE_CONTROLS.isdisjoint(text) or _ESCAPE_OF_OTHERS.search(text) is not None:
         return True
     return _BACKSLASH_WORD.search(text) is not None and _CONTROL_BEFORE_WORD.search(text) is not None
 
@@ -77,7 +80,7 @@ def has_doubtful_escape(content: str, sent: int) -> bool:
         return False
     if "\n" in content and ("\\" in content[sent:] or "\\\\" in content):
         return True
-    if _OTHER_ESCAPE.search(content) or _PAIR_BEFORE_QUOTE.search(content):
+    if _CONTENT_ESCAPE.search(content):
         return True
     if any(_LINE_ESCAPE.search(each[0]) for each in _QUOTATION.finditer(content)):
         return True

@@ -16,7 +16,7 @@ from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import named_tool
-from fcshim.parse.scanner import Scanner, decided
+from fcshim.parse.scanner import WORD, Scanner, decided
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls, TextCalls
 from fcshim.parse.tagged.tags import Tag, Tags
@@ -78,8 +78,6 @@ _SPACE_PATTERN = r"[ \t\r\n]{0,64}+"
 _NAME = re.compile(_NAME_PATTERN)
 _BLANKS = re.compile(r"[ \t]{0,8}+")
 _LANGUAGE = re.compile(rf"[a-z_]{{0,16}}+{_SPACE_PATTERN}")
-_WORD = re.compile(r"[^\W\d][\w.-]{0,127}+")
-"""The name of an element, an attribute or a parameter."""
 _QUOTED = re.compile(r"[^\"'“”\n]{1,128}+")
 _ATTRIBUTE = re.compile(r"\s([\w.-]{1,64})=")
 _BRACES = ("{", "｛")
@@ -145,7 +143,7 @@ def _select_name_element(sink: CallSink, scan: Scanner) -> _Selected:
     scan.take()
     if scan.skip(*_BRACES):
         return sink.tools.offers(name) and _NAME_IN_ELEMENT
-    parameter = scan.skip("<") and scan.take(_WORD)
+    parameter = scan.skip("<") and scan.take(WORD)
     if not parameter or not scan.skip(*_TAG_ENDS):
         return False
     return (
@@ -229,7 +227,7 @@ def _first_member(scan: Scanner) -> str | None:
     if scan.skip("}", "｝"):
         return ""
     is_quoted = scan.skip(*_QUOTES)
-    key = scan.take(_QUOTED if is_quoted else _WORD)
+    key = scan.take(_QUOTED if is_quoted else WORD)
     return key if key and scan.skip(*(_QUOTES if is_quoted else (":", " :", "\t:"))) else None
 
 
@@ -254,7 +252,7 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
     """
     scan = Scanner(text, pos)
     bracket = scan.skip("<", "[")
-    name = scan.take(_WORD) if bracket == "<" else bracket and _take_exact_name(sink, scan)
+    name = scan.take(WORD) if bracket == "<" else bracket and _take_exact_name(sink, scan)
     if not name:
         return False
     if bracket == "<" and (tag_end := scan.skip(*_TAG_ENDS)):
@@ -265,7 +263,7 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
         return False
     tag = text[pos : scan.pos]
     scan.take(_BLANKS)
-    key = scan.take(_WORD)
+    key = scan.take(WORD)
     return scan.peek() == "=" and sink.tools.has_parameter(name, key) and (_ATTRIBUTE_CALLS, tag, f"</{name}>")
 
 
@@ -276,7 +274,7 @@ def _select_content(sink: CallSink, name: str, scan: Scanner) -> _Selected:
         scan.take()
         return scan.peek() in _QUOTES and _NAME_IN_TAG
     bracket = scan.skip("</", "<")
-    child = bracket and scan.take(_WORD)
+    child = bracket and scan.take(WORD)
     is_content = child == name if bracket == "</" else sink.tools.has_parameter(name, child)
     return bool(child) and scan.peek() in " />" and is_content and _ELEMENT_CALLS
 

@@ -7,7 +7,6 @@ Rule: nothing is moved or deleted; such a call is malformed.
 """
 
 import json
-import re
 from collections.abc import Collection, Iterable, Set
 
 from fcshim.events import JSON, Coercion
@@ -15,9 +14,6 @@ from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.schema.expect import Expectation
 
 _ELLIPSES = frozenset(("...", "…", "etc", "etc."))
-_FIRST_OBJECT = re.compile(r'\s*\{\s*"([^"\\]{1,64})"\s*:\s*"?\s*\{')
-"""A first argument that is an object, or JSON in a string."""
-_ARGUMENTS_KEY = re.compile(rf'"(?:{"|".join(ARGUMENT_KEYS)})"\s*:')
 
 
 def holds_misplaced_word(
@@ -72,14 +68,11 @@ def _nests_arguments(arguments: str, expectation: Expectation) -> bool:
 
     Any first key may hold them, and a later one that is a word for arguments.
     """
-    if not (_FIRST_OBJECT.match(arguments) or _ARGUMENTS_KEY.search(arguments)):
-        return False
-    members = json.loads(arguments)
-    first = next(iter(members))
+    members = json.loads(arguments) if arguments.count("{") > 1 else {}
     return any(
         expectation.lists_member(key) is False and _may_be_arguments(value, key, expectation)
-        for key, value in members.items()
-        if key == first or key in ARGUMENT_KEYS
+        for at, (key, value) in enumerate(members.items())
+        if at == 0 or key in ARGUMENT_KEYS
     )
 
 

@@ -12,6 +12,8 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 SPACE = re.compile(r"\s{0,64}+")
 """White space between tokens."""
+WORD = re.compile(r"[^\W\d][\w.-]{0,127}+")
+"""The name of an element, an attribute or a parameter."""
 
 
 class MoreNeeded(Exception):  # noqa: N818 # no error: control flow

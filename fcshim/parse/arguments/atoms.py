@@ -5,23 +5,14 @@ Rule: a word that is not a number or literal gives None; nothing is ever evaluat
 
 import re
 
-_LITERALS = {
-    "True": "true",
-    "False": "false",
-    "None": "null",
-    "true": "true",
-    "false": "false",
-    "null": "null",
-    "TRUE": "true",
-    "FALSE": "false",
-    "NULL": "null",
+_LITERALS = {"None": "null"} | {
+    word: word.lower() for word in ("true", "false", "null", "True", "False", "TRUE", "FALSE", "NULL")
 }
 _DIGITS = r"\d(?:_?\d)*"
 _DECIMAL = re.compile(
-    rf"([+-]?)({_DIGITS})?(?:(\.)({_DIGITS})?)?([eE][+-]?{_DIGITS})?",
+    rf"([+-]?)(?!0_?\d)({_DIGITS})?(?:(\.)({_DIGITS})?)?([eE][+-]?{_DIGITS})?",
     re.ASCII,
 )
-_LEADING_ZERO = re.compile(r"[+-]?0_?\d", re.ASCII)
 _RADIX_INTEGER = re.compile(
     r"([+-]?)(0[xX](?:_?[0-9a-fA-F]){1,1000}|0[oO](?:_?[0-7]){1,1000}|0[bB](?:_?[01]){1,1000})", re.ASCII
 )
@@ -39,7 +30,7 @@ def atom_to_json(token: str) -> str | None:
     if based is not None:
         return ("-" if based[1] == "-" else "") + str(int(based[2].replace("_", ""), 0))
     found = _DECIMAL.fullmatch(token)
-    if found is None or not (found[2] or found[4]) or _LEADING_ZERO.match(token):
+    if found is None or not (found[2] or found[4]):
         return None
     sign, whole, point, fraction, exponent = found.groups()
     text = ("-" if sign == "-" else "") + (whole or "0")

@@ -5,6 +5,7 @@ stays as it is.
 """
 
 import re
+import string
 
 _ENTITIES = {
     '"': ("&quot;", "&#34;", "&#x22;"),
@@ -15,15 +16,17 @@ _ENTITIES = {
 }
 _CHARS = {entity: char for char, entities in _ENTITIES.items() for entity in entities}
 QUOTE_ENTITIES = _ENTITIES['"']
+_MAX_ENTITY = max(map(len, QUOTE_ENTITIES))
 _ENTITY = re.compile("|".join(map(re.escape, _CHARS)))
 _ANY_ENTITY = re.compile(r"&(?:#\w{1,8}|[A-Za-z]\w{1,31});")
-_ESCAPED_BODY = re.compile(rf"[\s{{\[]{{0,64}}+(?:{'|'.join(map(re.escape, QUOTE_ENTITIES))})")
+_BEFORE_KEY = string.whitespace + "{["
+_MAX_BEFORE_KEY = 64
 _MARKUP = frozenset("<>&")
 
 
 def is_escaped_body(text: str) -> bool:
     """Return whether the first key of a body is in escaped quotes."""
-    return _ESCAPED_BODY.match(text) is not None
+    return text[: _MAX_BEFORE_KEY + _MAX_ENTITY].lstrip(_BEFORE_KEY).startswith(QUOTE_ENTITIES)
 
 
 def holds_entity(text: str) -> bool:

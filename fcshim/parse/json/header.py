@@ -22,8 +22,9 @@ from fcshim.parse.sink import CallSink
 _MAX_HEADER_LENGTH = 256
 """In characters: a name of 128 characters and the markers around it fit, and prose is not delayed for long."""
 
-_NOT_A_NAME = re.compile(r"\s{0,8}(?:[\[{｛［]|```)")
+_NO_NAME = ("[", "{", "｛", "［", "```")
 """No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
+_MAX_SPACE = 8
 
 
 class HeaderMatch(Protocol):
@@ -87,7 +88,7 @@ class HeaderShape:
 
     def _is_json(self, text: str, pos: int) -> bool:
         """Return whether JSON stands where the header should."""
-        return self.name_in != "marker" and _NOT_A_NAME.match(text, pos) is not None
+        return self.name_in != "marker" and text[pos : pos + _MAX_SPACE + 3].lstrip().startswith(_NO_NAME)
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Create the reader of one body."""

@@ -83,7 +83,7 @@ _PARTIAL_REST_OF_CALL = re.compile(
     r"[\s}\]｝］]{0,64}(?:<[a-z]{0,4}|(?:[,，:：=]\s{0,64})?(?:[{｛]\s{0,64}(?:\w{0,16}|[\"'“][^\"'“”\n]{0,128}))?"
     r"|(?:[\"'“]|&[quot]{0,4};?)[^\"'“”&\n]{0,128}(?:[\"'”]|&[quot]{0,4};?)?\s{0,64})\Z"
 )
-_STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
+_CLOSERS = frozenset("}])")
 
 
 def continues_in_next_body(text: str, pos: int, openers: Sequence[str]) -> bool | None:
@@ -216,7 +216,8 @@ class JsonTrailer:
     def may_belong_to_call(self) -> bool:
         """Return whether what follows the call may be a part of it, for example of the string with which it ends."""
         text = self._trailing_text.beginning() if self.in_text else ""
-        ends_string = _STRING_END.search(text) is not None and self._calls.ends_with_string()
+        after_quote = text.replace("'", '"').partition('"')[2]
+        ends_string = not _CLOSERS.isdisjoint(after_quote) and self._calls.ends_with_string()
         return self._is_rest or ends_string or bool(_is_rest_of_call(text, 0, self._has_argument))
 
     def _end_as_text(self) -> None:

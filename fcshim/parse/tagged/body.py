@@ -14,7 +14,6 @@ Theory of operation. A tag is read when it is complete, a value as it arrives. T
 Rule: text that turns out not to be a call is still read to its end, so that a call inside its values is not found.
 """
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -24,7 +23,7 @@ from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.restart import BEGUN_AGAIN, RestartWatch, restart_markers
-from fcshim.parse.scanner import MoreNeeded, Scanner, none_if_more_needed
+from fcshim.parse.scanner import WORD, MoreNeeded, Scanner, none_if_more_needed
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
 from fcshim.parse.tagged.tag_reading import SPACE, CompiledTags, NamedTag
@@ -32,9 +31,8 @@ from fcshim.parse.tagged.tags import BodyHeader
 
 _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
-_NO_REMARK = re.compile(r"[<>{}\[\]=]")
+_NO_REMARK = frozenset("<>{}[]=")
 """Characters that a few words after a call do not have, but markup and arguments have."""
-_ELEMENT_NAME = re.compile(r"[^\W\d][\w.-]{0,127}+")
 
 
 class TaggedBody(CallContentReader):
@@ -190,7 +188,7 @@ class TaggedBody(CallContentReader):
             self._progress.end_body()
         elif found is not None and not markers.is_partial(text, end):
             # A remark after a call is dropped; a call is not certain if its remark may be an argument.
-            self._follows_parameter |= _NO_REMARK.search(self._stray_text) is not None
+            self._follows_parameter |= not _NO_REMARK.isdisjoint(self._stray_text)
             if self._follows_parameter and self._sink.is_complete:
                 self._sink.fail("malformed", "unexpected text after the call")
             self._stray_text = ""
@@ -282,6 +280,6 @@ class TaggedBody(CallContentReader):
 def _read_element(scan: Scanner) -> str:
     """Read the opening tag of an element without attributes; return its name, or an empty string."""
     scan.take(SPACE)
-    name = scan.take(_ELEMENT_NAME) if scan.skip("<") else ""
+    name = scan.take(WORD) if scan.skip("<") else ""
     scan.skip(" ")
     return name and scan.skip("/>", ">") and name

@@ -34,9 +34,7 @@ _WRAPPERS = frozenset({"arguments", "parameters", "properties", "input", "args",
 """Parameters that models invent to hold all arguments as one object."""
 
 _DAMAGED = "a damaged tag, or a value that contains it"
-_LAST_QUOTE = re.compile(r"""(\\"|['`])"\s*[\]}]{1,4}\Z""")
-"""The end of the last string of complete arguments, if that is a quotation mark."""
-_LAST_QUOTE_SIZE = 10
+_MAX_CLOSERS = 10
 _ASSIGNMENT = re.compile(
     r"(?:[ \t]{1,8}|(?<=[\"']),[ \t]{0,8})([^\W\d][\w.-]{0,127})="
     r"(?:\"([^\"\\<>]*)\"|'([^'\\<>]*)'|(-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?|true|false|null)(?=[ \t]|\Z))"
@@ -217,8 +215,8 @@ class TaggedCall:
 
     def last_quote(self) -> str:
         """Return the quotation mark with which the last value of the complete arguments ends, or an empty string."""
-        found = _LAST_QUOTE.search(self._sink.arguments()[-_LAST_QUOTE_SIZE:])
-        return found[1][-1] if found else ""
+        end = self._sink.arguments()[-_MAX_CLOSERS:].rstrip(" \t\r\n]}")
+        return end[-2] if end.endswith(('\\""', "'\"", '`"')) else ""
 
     def fail_with(self, error: LimitError | NotStrictError) -> None:
         """End the call with the error that corresponds to an exception."""
