@@ -1,8 +1,8 @@
 """Writes the tool listing of a prompt: as configured, or at successively shorter levels.
 
-Theory of operation. Level 0 is the configured style. Level 1 lists the same tools by signature, which keeps the names
-and types of a schema at about half its length. Each further level describes half as many tools as the level before and
-lists the others by name. Levels are rendered on demand.
+Theory of operation. Level 0 is the configured style. The next levels list the same tools in each shorter style, which
+keep the names and types of a schema. Each further level describes half as many tools as the level before and lists the
+others by name. Levels are rendered on demand.
 
 Where not all tools are described, the system prompt describes those that are most relevant to the user's first message;
 among equally relevant ones, those of a relevant tool's category.
@@ -19,6 +19,7 @@ the client's order.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from fcshim.messages import Tool, ToolChoice, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
@@ -241,10 +242,9 @@ class Listings:
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:
     maximum = min(max_tools or count, count)
-    levels: list[tuple[ToolsStyle, int]] = [(style, maximum)]
-    if style == "schema":
-        levels.append(("signature", maximum))
+    listings = get_args(ToolsStyle)
+    levels: list[tuple[ToolsStyle, int]] = [(each, maximum) for each in listings[listings.index(style) :]]
     while maximum > 1:
         maximum //= 2
-        levels.append(("signature", maximum))
+        levels.append((listings[-1], maximum))
     return levels if count else levels[:1]

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from fcshim.events import JSON
 
 ToolsStyle = Literal["schema", "signature", "compact"]
-"""How tools are listed in a prompt."""
+"""How tools are listed in a prompt, from the longest to the shortest."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _PLAIN = re.compile(r"[\w.:/-]+")

@@ -38,7 +38,7 @@ def test_each_level_is_shorter() -> None:
     made = listings()
     sizes = [len(made.at(level).preamble) for level in range(made.last + 1)]
 
-    assert [0, 0, 4, 6, 7] == [made.at(level).name_only_count for level in range(made.last + 1)]
+    assert [0, 0, 0, 4, 6, 7] == [made.at(level).name_only_count for level in range(made.last + 1)]
     assert sorted(sizes, reverse=True) == sizes
     assert 3 == listings(style=replace(OWN_STYLE, listing="signature")).last
     assert 2 == listings(max_tools=2).last
