@@ -266,6 +266,6 @@ def _notes(
         results = "1 older tool result" if len(plan.shortened) == 1 else f"{len(plan.shortened)} older tool results"
         yield f"the prompt's budget has no room for {results}: the middle is left out"
     if plan.level:
-        yield f"the prompt's budget has room for {tools - listing.name_only_count} of {tools} tools, by signature"
+        yield f"the prompt's budget has room for {tools - listing.name_only_count} of {tools} tools, in a shorter form"
     if plan.tokens > budget.prompt_budget:
         yield f"the prompt takes about {plan.tokens} tokens, more than its budget of {budget.prompt_budget}"

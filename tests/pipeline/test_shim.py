@@ -541,7 +541,7 @@ def test_tools_beyond_max_tools_are_named_and_can_be_called() -> None:
 
 
 def test_tools_beyond_the_prompt_budget_are_noted() -> None:
-    assert ("the prompt's budget has room for 1 of 2 tools, by signature",) == prepare_shim(
+    assert ("the prompt's budget has room for 1 of 2 tools, in a shorter form",) == prepare_shim(
         request(), budget=PromptBudget(prompt_budget=200)
     ).notes[:1]
 

@@ -75,16 +75,16 @@ def test_a_required_tool_is_described() -> None:
 
 
 def test_what_is_left_out_is_noted() -> None:
-    budget = PromptBudget(prompt_budget=500, max_result=2_000)
+    budget = PromptBudget(prompt_budget=450, max_result=2_000)
     made = prompt(UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000)), budget=budget)
 
     assert (
-        "4 tool results are longer than 1000 characters: the middle is left out",
+        "4 tool results are longer than 900 characters: the middle is left out",
         "the prompt's budget has no room for 2 older tool results: the middle is left out",
-        "the prompt's budget has room for 1 of 6 tools, by signature",
+        "the prompt's budget has room for 1 of 6 tools, in a shorter form",
     ) == made.notes[:3]
     assert made.notes[3].startswith("the prompt takes about ")
-    assert "function tool_5(): any" in text_of(made.messages[3].content)
+    assert f"{LATER_HEADING}\n\ntool_5" in text_of(made.messages[3].content)
 
 
 def test_a_note_about_one_result_is_in_the_singular() -> None:

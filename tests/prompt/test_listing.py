@@ -35,13 +35,13 @@ def test_level_0_is_the_configured_style() -> None:
 
 
 def test_each_level_is_shorter() -> None:
-    made = listings()
+    made = listings(tools=[Tool(tool.name, tool.description * 10, SCHEMA) for tool in TOOLS])
     sizes = [len(made.at(level).preamble) for level in range(made.last + 1)]
 
     assert [0, 0, 0, 4, 6, 7] == [made.at(level).name_only_count for level in range(made.last + 1)]
     assert sorted(sizes, reverse=True) == sizes
-    assert 3 == listings(style=replace(OWN_STYLE, listing="signature")).last
-    assert 2 == listings(max_tools=2).last
+    assert 4 == listings(style=replace(OWN_STYLE, listing="signature")).last
+    assert 3 == listings(max_tools=2).last
 
 
 def test_without_tools_the_listing_is_empty() -> None:
