@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _MAX_ITEMS = 1_000
 """Resources or prompts of one server that are listed: a list must end."""
-_ListPage: TypeAlias = Callable[[Client, str | None], Awaitable[Any]]
+_ListPage: TypeAlias = Callable[..., Awaitable[Any]]
+"""A method of `Client` that lists a page, from a `cursor` on."""
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -92,9 +93,9 @@ class ServerOffers:
             return []
         listed = [
             Resource(server, str(each.uri), each.name, each.description or "", each.mime_type or "")
-            async for each in self._items(server, _resource_page, "resources")
+            async for each in self._items(server, Client.list_resources, "resources")
         ]
-        async for each in self._items(server, _template_page, "resource_templates"):
+        async for each in self._items(server, Client.list_resource_templates, "resource_templates"):
             about = each.description or ""
             listed.append(Resource(server, each.uri_template, each.name, about, each.mime_type or "", template=True))
         return listed
@@ -115,7 +116,7 @@ class ServerOffers:
         """Return the prompts of a server."""
         if server not in self._servers("prompts"):
             return []
-        items = self._items(server, _prompt_page, "prompts")
+        items = self._items(server, Client.list_prompts, "prompts")
         return [
             ServerPrompt(
                 server,
@@ -158,7 +159,7 @@ class ServerOffers:
         cursor: str | None = None
         count = 0
         while True:
-            page = await self._request(server, partial(_page_at, list_page, cursor))
+            page = await self._request(server, partial(list_page, cursor=cursor))
             for each in getattr(page, field):
                 count += 1
                 if count > _MAX_ITEMS:
@@ -185,22 +186,6 @@ def resource_bytes(contents: TextResourceContents | BlobResourceContents) -> byt
         return base64.b64decode(contents.blob, validate=True)
     except binascii.Error as error:
         raise ToolError(f"{contents.uri}: its contents are not base64") from error
-
-
-def _page_at(list_page: _ListPage, cursor: str | None, client: Client) -> Awaitable[Any]:
-    return list_page(client, cursor)
-
-
-def _resource_page(client: Client, cursor: str | None) -> Awaitable[Any]:
-    return client.list_resources(cursor=cursor)
-
-
-def _template_page(client: Client, cursor: str | None) -> Awaitable[Any]:
-    return client.list_resource_templates(cursor=cursor)
-
-
-def _prompt_page(client: Client, cursor: str | None) -> Awaitable[Any]:
-    return client.list_prompts(cursor=cursor)
 
 
 def _message(message: PromptMessage) -> Message:

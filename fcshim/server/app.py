@@ -165,7 +165,7 @@ class App:
         inspector = self._served.inspector
         if inspector is not None and not inspector.serves(connection):
             inspector = None
-        if inspector is None and self._observers.any:
+        if inspector is None and self._observers.listed:
             self._observers.begin(logged.id, route, connection)
         try:
             with connection.interruptible():

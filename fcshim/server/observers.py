@@ -53,22 +53,21 @@ class Observers:
         """The inspector's observer; None without the inspector."""
         self.serve_metrics = serve_metrics
         """Answers `/metrics`; None without metrics."""
-        self.any = bool(observers)
-        """Whether there is an observer."""
-        self._observers = observers
+        self.listed = observers
+        """Without any, no request is observed."""
 
     def begin(self, request_id: str, route: RouteMatch, connection: ClientConnection) -> None:
         """Observe a request from now on, if there is an observer for it; none about the proxy itself is observed."""
         if is_about_proxy(connection.path):
             return
         observed = ObservedRequest(request_id, route, connection)
-        started = [found for each in self._observers if (found := _begin(each, observed)) is not None]
+        started = [found for each in self.listed if (found := _begin(each, observed)) is not None]
         if started:
             connection.observe(RequestObservers([observed, *started]))
 
     def close(self) -> None:
         """Let the observers finish pending work."""
-        for observer in self._observers:
+        for observer in self.listed:
             observer.close()
 
 

@@ -62,6 +62,7 @@ class RequestHandler:
     def __init__(
         self,
         connection: ClientConnection,
+        request: Request,
         *,
         new_attempts: NewAttempts,
         new_response: Callable[[], ClientResponse],
@@ -69,6 +70,7 @@ class RequestHandler:
         memory: ClientMemory,
     ) -> None:
         self._connection = connection
+        self._request = request
         self._memory = memory
         self._new_attempts = new_attempts
         self._new_response = new_response
@@ -79,14 +81,14 @@ class RequestHandler:
         observers = connection.observers
         self._on_written = observers.on_written if observers is not None and observers.wants_writes else None
 
-    async def run(self, request: Request, *, streamed: bool, first_ping: float, ping: float) -> None:
+    async def run(self, *, streamed: bool, first_ping: float, ping: float) -> None:
         """Run the request and stream the response. Intervals are in seconds, 0 for no pings.
 
         Raises `FcshimError` only before the response has started.
         """
         connection, rounds = self._connection, self._rounds
         self._response = self._new_response()
-        self._attempts = self._new_attempts(request)
+        self._attempts = self._new_attempts(self._request)
         connection.prepare(
             200, [(b"content-type", self._response.content_type.encode()), *(_STREAM_HEADERS if streamed else ())]
         )
@@ -265,7 +267,9 @@ class ReplyEndpoints:
             if model.dialect_reason is None:  # the upstream refused the request as it was, or tools were added to it
                 model = await self._resolve(model, request)
             context = _RequestContext(connection, codec, model, request, memory, len(body), refused)
-            await self._ask_model(context, upstream_request, tool_loop)
+            await self._new_handler(context, upstream_request, tool_loop).run(
+                streamed=request.stream, first_ping=self._config.first_ping, ping=self._config.ping
+            )
 
     def _settings_for(self, connection: ClientConnection, request: Request) -> ModelConfig:
         """Return the settings of the model, with the dialect in which the inspector sends a request again."""
@@ -347,30 +351,25 @@ class ReplyEndpoints:
             reply_store=memory,
         )
 
-    async def _ask_model(
+    def _new_handler(
         self, context: _RequestContext, request: Request, rounds: ToolLoop | ChoiceRounds | None
-    ) -> None:
-        """Send the request to the model, in several rounds where tools run here or several choices are asked for."""
+    ) -> RequestHandler:
+        """Return what asks the model: in several rounds where tools run here or several choices are asked for."""
         if request.provider_tools:
             request = self._server_tools.leave_out_provider_tools(request)
         if rounds is None and request.n > 1:
             rounds = ChoiceRounds(request, together=self._codec is OPENAI_CHAT)
         wanted = context.client_request
         identity = self._new_identity(wanted, context.codec, context.memory)
-        handler = RequestHandler(
+        return RequestHandler(
             context.connection,
+            request if rounds is None else rounds.request,
             new_attempts=functools.partial(self._new_attempts, context),
             new_response=functools.partial(
                 response_for, wanted, identity, context.codec, max_reply=self._config.max_reply
             ),
             rounds=rounds,
             memory=context.memory,
-        )
-        await handler.run(
-            request if rounds is None else rounds.request,
-            streamed=wanted.stream,
-            first_ping=self._config.first_ping,
-            ping=self._config.ping,
         )
 
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:

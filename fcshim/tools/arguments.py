@@ -57,7 +57,7 @@ def _messages(violation: SchemaViolation) -> Iterator[str]:
         case "type":
             allowed = violation.expected if isinstance(violation.expected, list) else [violation.expected]
             expected = " or ".join(map(str, allowed))
-            yield f"{_location(violation)}: expected {expected}, got {_type_name(violation.value)}"
+            yield f"{_location(violation)}: expected {expected}, got {_TYPE_NAMES.get(type(violation.value), 'null')}"
         case "enum":
             listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in violation.expected)
             yield f"{_location(violation)}: expected one of {listed}, got {_excerpt(violation.value)}"
@@ -78,10 +78,6 @@ def _unknown_parameters(prefix: str, violation: SchemaViolation) -> Iterator[str
 
 def _location(violation: SchemaViolation) -> str:
     return violation.path or "the arguments"
-
-
-def _type_name(value: JSON) -> str:
-    return _TYPE_NAMES.get(type(value), "null")
 
 
 def _excerpt(value: JSON) -> str:

@@ -70,7 +70,7 @@ async def observed_reply(*begin, tools: bool = True):
     async with raw_upstream(stream_texts(*(CALL[at : at + 3] for at in range(0, len(CALL), 3)))) as upstream:
         app = create_app(Config(upstream=upstream.url, port=0, metrics=True))
         observers = [Observes(each) for each in begin]
-        app.state.observers._observers = [*app.state.observers._observers, *observers]
+        app.state.observers.listed = [*app.state.observers.listed, *observers]
         async with running_app(app) as url, http_client(url) as client:
             response = await client.post("/v1/chat/completions", json=chat_body(tools=tools))
             figures = (await client.get("/metrics")).text
@@ -129,7 +129,7 @@ async def test_a_disk_that_hangs_holds_up_no_request_and_what_waits_has_a_limit(
     recorder._writer.submit(go_on.wait)  # in place of a write that hangs
     async with raw_upstream(*(stream_texts("Hi") for _ in range(_MAX_WAITING + 2))) as upstream:
         app = create_app(Config(upstream=upstream.url, port=0))
-        app.state.observers._observers = [recorder]
+        app.state.observers.listed = [recorder]
         async with running_app(app) as url:
             statuses = {(await post_chat(url)).status_code for _ in range(_MAX_WAITING + 2)}
             go_on.set()

@@ -128,16 +128,12 @@ def _joined_pieces(pieces: Iterable[Piece]) -> Iterable[Piece]:
 def _joined_events(events: Iterable[tuple[float, Event]]) -> Iterable[tuple[float, Event]]:
     run: list[tuple[float, Event]] = []
     for at, event in events:
-        if run and not (_is_part(event) and type(event) is type(run[-1][1])):
+        if run and not (isinstance(event, Text | Reasoning | ToolCallChunk) and type(event) is type(run[-1][1])):
             yield _joined(run)
             run = []
         run.append((at, event))
     if run:
         yield _joined(run)
-
-
-def _is_part(event: Event) -> bool:
-    return isinstance(event, Text | Reasoning | ToolCallChunk)
 
 
 def _joined(run: list[tuple[float, Event]]) -> tuple[float, Event]:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from fcshim.codecs.framing import write_data
 from fcshim.config import NOT_NAMED, Config
 from fcshim.dispatch import MIN_SIZE, run_off_loop
 from fcshim.errors import RequestError, UpstreamError
@@ -201,7 +202,7 @@ class InspectorEndpoints:
                         capture.catch_up()
                     summaries = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))  # noqa: B023
                     reading = [summary.id for summary in summaries if _is_waiting(summary)]
-                    await connection.write(_event(summaries))
+                    await connection.write(write_data(msgspec.json.encode(summaries)))
         finally:
             self._ring.unsubscribe(subscriber)
 
@@ -231,10 +232,6 @@ class InspectorEndpoints:
 
 def _is_waiting(summary: RequestSummary) -> bool:
     return summary.duration is None and (summary.first_chunk is None or summary.reading != "")
-
-
-def _event(summaries: list[RequestSummary]) -> bytes:
-    return b"data: " + msgspec.json.encode(summaries) + b"\n\n"
 
 
 async def _respond(connection: ClientConnection, document: object) -> None:
