@@ -12,6 +12,7 @@ parser would repair it, or becomes a string inside an object. Text of clients, t
 cannot be read as a marker.
 """
 
+import functools
 import itertools
 import json
 from collections import deque
@@ -46,7 +47,7 @@ from fcshim.prompt.content import (
     shorten,
 )
 from fcshim.prompt.profiles import Profile
-from fcshim.prompt.render import history_writer, render_reminder
+from fcshim.prompt.render import HistoryWriter, history_writer, render_reminder
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.strict_json import parse_strict_json
 
@@ -316,7 +317,6 @@ class TurnWriter:
         self._escape = escape
         self._dialect = dialect
         self._profile = profile
-        self._history = history_writer(dialect)
         self._after_results = after_results
         self._style = number_of(dialect, profile, after_results)
         self._later_descriptions = later_descriptions or {}  # tool descriptions after a step, by the step's number
@@ -324,6 +324,11 @@ class TurnWriter:
         self._since_format = 0  # characters since the call format was last written
         self._matcher = ResultMatcher()
         self._arguments = PastArguments()
+
+    @functools.cached_property
+    def _history(self) -> HistoryWriter:
+        """Needed for steps that are not in the cache."""
+        return history_writer(self._dialect)
 
     def write(self, steps: Sequence[HistoryStep]) -> list[TextTurn]:
         """Return the turns of all steps."""
