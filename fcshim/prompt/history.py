@@ -177,12 +177,12 @@ class _CallSlots:
         return True
 
     def matched(self) -> list[MatchedResult]:
-        return [answer for at, call in enumerate(self._calls) for answer in self._matched_call(call, self._results[at])]
-
-    def _matched_call(self, call: ToolCall, results: Sequence[ToolMessage]) -> list[MatchedResult]:
-        if not results:
-            return [MatchedResult(call.name, (TextPart(NO_RESULT),), is_error=True)]
-        return [_matched(call, result) for result in results]
+        answers: list[MatchedResult] = []
+        for call, results in zip(self._calls, self._results, strict=True):
+            answers += [_matched(call, result) for result in results]
+            if not results:
+                answers.append(MatchedResult(call.name, (TextPart(NO_RESULT),), is_error=True))
+        return answers
 
 
 def _matched(call: ToolCall, result: ToolMessage) -> MatchedResult:
@@ -424,21 +424,15 @@ class TurnWriter:
     ) -> AssistantMessage:
         content = self._content(message.content, escape)
         if message.tool_calls:
-            calls = (TextPart(self._render_calls(message.tool_calls, escape)),)
+            written = [(escape(call.name), self._written_arguments(call, escape)) for call in message.tool_calls]
+            calls = (TextPart(self._history.write_calls(written)),)
             # Text before a call often ends with a newline: then the prompt repeats exactly what the model wrote.
             content = join_contents([content, calls], "" if text_of(content).endswith("\n") else "\n")
         reasoning = escape(message.reasoning) if with_reasoning else ""
-        if reasoning and self._profile.reasoning_tag:
-            return AssistantMessage(join_contents([(TextPart(self._tagged_reasoning(reasoning)),), content], "\n\n"))
+        if reasoning and (tag := self._profile.reasoning_tag):
+            tagged = TextPart(f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}")
+            return AssistantMessage(join_contents([(tagged,), content], "\n\n"))
         return AssistantMessage(content, reasoning=reasoning)
-
-    def _tagged_reasoning(self, reasoning: str) -> str:
-        tag = self._profile.reasoning_tag
-        return f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}"
-
-    def _render_calls(self, calls: Sequence[ToolCall], escape: Escape) -> str:
-        written = [(escape(call.name), self._written_arguments(call, escape)) for call in calls]
-        return self._history.write_calls(written)
 
     def _written_arguments(self, call: ToolCall, escape: Escape) -> str:
         """Return the arguments as strict JSON, escaped; repaired arguments have not been searched for markers yet."""
