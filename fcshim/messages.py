@@ -244,7 +244,10 @@ def has_media_part(content: Content) -> bool:
 
 def has_media(request: Request) -> bool:
     """Return whether a message of the request contains media."""
-    return any(has_media_part(message.content) for message in request.messages)
+    for message in request.messages:  # noqa: SIM110  # as above
+        if has_media_part(message.content):
+            return True
+    return False
 
 
 def uses_tools(request: Request) -> bool:

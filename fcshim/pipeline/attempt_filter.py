@@ -284,7 +284,7 @@ class AttemptFilter:
 
     def release(self) -> list[Event]:
         """Empty the buffer and return its events, renumbered."""
-        return self._calls.renumber(self.drain())
+        return self._calls.renumber(self.drain()) if self._buffer else []
 
     def release_accepted(self) -> list[Event]:
         """Empty the buffer and return the events of its accepted calls, renumbered."""

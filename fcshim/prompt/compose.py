@@ -126,7 +126,8 @@ class _BudgetPlanner:
 
     def plan(self) -> BudgetPlan:
         for number, step in enumerate(self._steps):
-            self._used += self._step_size(step) + len(self._listings.at(self._level).later_descriptions.get(number, ""))
+            self._used += sum(map(self._message_size, (*step.assistant_messages, *step.input_messages)))
+            self._used += len(self._listings.at(self._level).later_descriptions.get(number, ""))
             if number >= KEPT_STEPS:
                 self._shortenable.extend(self._savings(number - KEPT_STEPS))
             if self._used > self._limit:
@@ -164,9 +165,6 @@ class _BudgetPlanner:
                 saved = self._result_size(message) - _min_result(self._most)
                 if saved > _MARKUP_OVERHEAD:  # the note in its place takes some characters too
                     yield (number, at), saved
-
-    def _step_size(self, step: HistoryStep) -> int:
-        return sum(map(self._message_size, (*step.assistant_messages, *step.input_messages)))
 
     def _message_size(self, message: Message) -> int:
         if isinstance(message, ToolMessage):

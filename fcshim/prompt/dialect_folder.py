@@ -12,7 +12,7 @@ import json
 import re
 import tomllib
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -184,7 +184,7 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
 def _check_templates(dialect: Dialect, folder: Path) -> None:
     for name in _TEMPLATES:
         if not (folder / name).is_file():
-            raise ConfigError(f"{folder / name}: this template is missing; expected {_comma_separated(_TEMPLATES)}")
+            raise ConfigError(f"{folder / name}: this template is missing; expected {', '.join(_TEMPLATES)}")
     try:
         render_samples(dialect)
         check_dialect(dialect)
@@ -195,7 +195,3 @@ def _check_templates(dialect: Dialect, folder: Path) -> None:
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]  # jinja2 puts the template's own line there
         raise ConfigError(f"{frame.filename}:{frame.lineno}: {error}") from error
-
-
-def _comma_separated(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -12,6 +12,7 @@ parser would repair it, or becomes a string inside an object. Text of clients, t
 cannot be read as a marker.
 """
 
+import functools
 import itertools
 import json
 from collections import deque
@@ -46,7 +47,7 @@ from fcshim.prompt.content import (
     shorten,
 )
 from fcshim.prompt.profiles import Profile
-from fcshim.prompt.render import history_writer, render_reminder
+from fcshim.prompt.render import HistoryWriter, history_writer, render_reminder
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.strict_json import parse_strict_json
 
@@ -176,12 +177,12 @@ class _CallSlots:
         return True
 
     def matched(self) -> list[MatchedResult]:
-        return [answer for at, call in enumerate(self._calls) for answer in self._matched_call(call, self._results[at])]
-
-    def _matched_call(self, call: ToolCall, results: Sequence[ToolMessage]) -> list[MatchedResult]:
-        if not results:
-            return [MatchedResult(call.name, (TextPart(NO_RESULT),), is_error=True)]
-        return [_matched(call, result) for result in results]
+        answers: list[MatchedResult] = []
+        for call, results in zip(self._calls, self._results, strict=True):
+            answers += [_matched(call, result) for result in results]
+            if not results:
+                answers.append(MatchedResult(call.name, (TextPart(NO_RESULT),), is_error=True))
+        return answers
 
 
 def _matched(call: ToolCall, result: ToolMessage) -> MatchedResult:
@@ -316,7 +317,6 @@ class TurnWriter:
         self._escape = escape
         self._dialect = dialect
         self._profile = profile
-        self._history = history_writer(dialect)
         self._after_results = after_results
         self._style = number_of(dialect, profile, after_results)
         self._later_descriptions = later_descriptions or {}  # tool descriptions after a step, by the step's number
@@ -324,6 +324,11 @@ class TurnWriter:
         self._since_format = 0  # characters since the call format was last written
         self._matcher = ResultMatcher()
         self._arguments = PastArguments()
+
+    @functools.cached_property
+    def _history(self) -> HistoryWriter:
+        """Needed for steps that are not in the cache."""
+        return history_writer(self._dialect)
 
     def write(self, steps: Sequence[HistoryStep]) -> list[TextTurn]:
         """Return the turns of all steps."""
@@ -419,21 +424,15 @@ class TurnWriter:
     ) -> AssistantMessage:
         content = self._content(message.content, escape)
         if message.tool_calls:
-            calls = (TextPart(self._render_calls(message.tool_calls, escape)),)
+            written = [(escape(call.name), self._written_arguments(call, escape)) for call in message.tool_calls]
+            calls = (TextPart(self._history.write_calls(written)),)
             # Text before a call often ends with a newline: then the prompt repeats exactly what the model wrote.
             content = join_contents([content, calls], "" if text_of(content).endswith("\n") else "\n")
         reasoning = escape(message.reasoning) if with_reasoning else ""
-        if reasoning and self._profile.reasoning_tag:
-            return AssistantMessage(join_contents([(TextPart(self._tagged_reasoning(reasoning)),), content], "\n\n"))
+        if reasoning and (tag := self._profile.reasoning_tag):
+            tagged = TextPart(f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}")
+            return AssistantMessage(join_contents([(tagged,), content], "\n\n"))
         return AssistantMessage(content, reasoning=reasoning)
-
-    def _tagged_reasoning(self, reasoning: str) -> str:
-        tag = self._profile.reasoning_tag
-        return f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}"
-
-    def _render_calls(self, calls: Sequence[ToolCall], escape: Escape) -> str:
-        written = [(escape(call.name), self._written_arguments(call, escape)) for call in calls]
-        return self._history.write_calls(written)
 
     def _written_arguments(self, call: ToolCall, escape: Escape) -> str:
         """Return the arguments as strict JSON, escaped; repaired arguments have not been searched for markers yet."""

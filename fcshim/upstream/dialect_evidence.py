@@ -45,17 +45,12 @@ async def dialects_of_template(upstream: Upstream, identity: ModelIdentity, mode
     if identity.server == "ollama":
         call = _written_by_go_template(identity.template)
     elif identity.server == "llama-server":
-        call = await _rendered_call(upstream, model)
+        body = msgspec.json.encode({"model": model, "messages": sample_messages(_ARGUMENTS), "tools": SAMPLE_TOOLS})
+        prompt = (await fetch_object(upstream, "POST", "//apply-template", body)).get("prompt")
+        call = call_in_prompt(prompt) if isinstance(prompt, str) else ""
     else:
         return []
     return recognise_dialects(call, SAMPLE_NAME, SAMPLE_ARGUMENTS)
-
-
-async def _rendered_call(upstream: Upstream, model: str) -> str:
-    """Return what llama-server writes for a past call (`/apply-template`); empty if it says nothing."""
-    body = msgspec.json.encode({"model": model, "messages": sample_messages(_ARGUMENTS), "tools": SAMPLE_TOOLS})
-    prompt = (await fetch_object(upstream, "POST", "//apply-template", body)).get("prompt")
-    return call_in_prompt(prompt) if isinstance(prompt, str) else ""
 
 
 _BLOCKS = ("if", "range", "with", "block", "define")

@@ -194,11 +194,12 @@ class Upstream:
         llama-server closes the connection after every stream although its headers promise keep-alive, so this is not
         rare, and a request that was already written is sent again. A body that is an iterator cannot be sent twice.
         """
+        url = root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
         while True:
             connection_reused.set(False)
-            request_target.set("/" + self._full_url(path).split("/", 3)[3])
+            request_target.set("/" + url.split("/", 3)[3])
             try:
-                return await self._get_client().send(self._build_request(method, path, headers, content), stream=True)
+                return await self._get_client().send(self._build_request(method, url, headers, content), stream=True)
             except TRANSPORT_ERRORS as error:
                 connection_closed = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
                 if not (connection_closed and connection_reused.get() and isinstance(content, bytes)):
@@ -212,7 +213,7 @@ class Upstream:
         return self._client
 
     def _build_request(
-        self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
+        self, method: str, url: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Request:
         own = self._own_headers
         if own:
@@ -227,12 +228,8 @@ class Upstream:
         # The waits for the reply are limited by `Deadline`, with one timer for each reply.
         timeouts = {"connect": self.timeouts.connect, "read": None, "write": None, "pool": None}
         extensions = {"timeout": timeouts}
-        full = self._full_url(path)
-        url = full if "?" in full else _parsed_url(full)  # a query may hold a key, which must not be kept
-        return httpx.Request(method, url, headers=all_headers, content=content, extensions=extensions)
-
-    def _full_url(self, path: str) -> str:
-        return root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
+        target = url if "?" in url else _parsed_url(url)  # a query may hold a key, which must not be kept
+        return httpx.Request(method, target, headers=all_headers, content=content, extensions=extensions)
 
 
 def _checked(body: bytes) -> bytes:

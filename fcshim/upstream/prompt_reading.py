@@ -157,6 +157,7 @@ class Verdict(NamedTuple):
 
 class _Counted(NamedTuple):
     prompt: SentPrompt
+    total: Sizes
     tokens: int
     whole: bool
 
@@ -185,7 +186,8 @@ class ModelCounts:
 
     def judge(self, prompt: SentPrompt, tokens: int) -> Verdict:
         """Take the tokens that the server reports for a prompt; say whether it has lost a part of it."""
-        least, expected = self._expect(prompt)
+        total = prompt.total
+        least, expected = self._expect(prompt, total)
         loss = PromptLoss(tokens, expected)
         front = max((prompt.shared_front(each.prompt) for each in self._counted), default=0)
         # What a cache may hold ends within the first piece that differs.
@@ -197,7 +199,7 @@ class ModelCounts:
             verdict = self._judge_whole(loss, counts_front=tokens > most and expected - most >= _MIN_CACHED)
         else:
             verdict = self._judge_short(prompt, loss, may_be_new=fewest <= tokens <= most)
-        self._counted.append(_Counted(prompt, tokens, whole=verdict.loss is None and tokens >= least))
+        self._counted.append(_Counted(prompt, total, tokens, whole=verdict.loss is None and tokens >= least))
         return verdict
 
     def settle(self, prompt: SentPrompt, tokens: int, exact: int) -> PromptLoss | None:
@@ -241,15 +243,14 @@ class ModelCounts:
         self._characters = prompt.characters / loss.expected
         return loss
 
-    def _expect(self, prompt: SentPrompt) -> tuple[float, int]:
-        """Return the fewest tokens that the prompt takes, and about how many it takes."""
-        total = prompt.total
+    def _expect(self, prompt: SentPrompt, total: Sizes) -> tuple[float, int]:
+        """Return the fewest tokens that the prompt takes, and about how many it takes; `total` are all its sizes."""
         least = _dot(_LOWER, total) * (1 - _NOISE)
         expected, closest = _dot(_MIDDLE, total), -1.0
         for counted in self._counted:
             if not counted.whole:
                 continue
-            base, new, old = counted.prompt.total, *_differences(prompt, counted.prompt)
+            base, new, old = counted.total, *_differences(prompt, counted.prompt)
             changed = [(1 - _NOISE) * more - (1 + _NOISE) * less for more, less in zip(new, old, strict=True)]
             least = max(least, counted.tokens + _minimise(changed, base, counted.tokens) - _SEAM)
             size, change = _dot(_MIDDLE, base), _dot(_MIDDLE, new) - _dot(_MIDDLE, old)

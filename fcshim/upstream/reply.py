@@ -295,22 +295,17 @@ class UpstreamReply:
         while not data:
             if self._ended:
                 raise StopAsyncIteration
-            data = await self._read()
+            with self._timed_wait():
+                try:
+                    data = await self._aiohttp_response.content.read(_READ_SIZE)
+                except RuntimeError:  # the connection was lost in this turn of the loop; `_fail_body` runs in the next
+                    raise aiohttp.ClientPayloadError(MALFORMED_FRAMING) from None
+            self._ended = not data
+            if self._mask is not None:  # all that came may be the beginning of a key
+                data = self._mask.feed(data) if data else self._mask.close()
         if self.prefix:
             data, self.prefix = self.prefix + data, b""
         return data
-
-    async def _read(self) -> bytes:
-        """Read once; empty at the end, and where all that came could be the beginning of a key."""
-        with self._timed_wait():
-            try:
-                data = await self._aiohttp_response.content.read(_READ_SIZE)
-            except RuntimeError:  # the connection was lost in this turn of the loop, and `_fail_body` runs in the next
-                raise aiohttp.ClientPayloadError(MALFORMED_FRAMING) from None
-        self._ended = not data
-        if self._mask is None:
-            return data
-        return self._mask.feed(data) if data else self._mask.close()
 
     async def read(self, limit: int) -> bytes:
         """Read the body, or the start of one that is longer than `limit` bytes. Raises `UpstreamError`."""

@@ -84,7 +84,7 @@ def test_what_is_left_out_is_noted() -> None:
         "the prompt's budget has room for 1 of 6 tools, in a shorter form",
     ) == made.notes[:3]
     assert made.notes[3].startswith("the prompt takes about ")
-    assert f"{LATER_HEADING}\n\ntool_5" in text_of(made.messages[3].content)
+    assert "\n\ntool_5: Does short things.\n" in text_of(made.messages[3].content)
 
 
 def test_a_note_about_one_result_is_in_the_singular() -> None:
