@@ -41,7 +41,14 @@ def main() -> None:
         _run([LLM_COMPLY.parent / "python", "-m", "pip", "install", "--quiet", "llm-comply==0.5.0"])
     if not MCP.is_dir():
         environments.main(["node"])  # the suite needs Node 22
-        npm = [environments.CACHE / "node" / "bin" / "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"]
+        npm = [
+            environments.CACHE / "node" / "bin" / "npm",
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+        ]
         _run([*npm, FOLDER / "mcp", "@modelcontextprotocol/conformance@0.2.0-alpha.12"])
 
 
