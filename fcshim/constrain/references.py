@@ -17,7 +17,7 @@ def with_pointers(root: JSON) -> JSON:
     if not isinstance(root, dict):
         return root
     names = _Names(root)
-    return names.rewritten(root) if names.targets else root
+    return names.rewritten(root) if len(names.targets) > 1 or "$id" in root else root
 
 
 class _Names:
@@ -31,8 +31,7 @@ class _Names:
 
     def _collect(self, schema: dict[str, JSON], base: str, pointer: str, depth: int) -> None:
         base = _base(schema, base)
-        if isinstance(schema.get("$id"), str):
-            self.targets.setdefault(base, pointer)
+        self.targets.setdefault(base, pointer)  # the first schema with this base is the one whose `$id` it is
         for keyword in ("$id", "$anchor", "$dynamicAnchor"):  # an `$id` of draft 7 may be `#name`
             name = schema.get(keyword)
             if isinstance(name, str) and (keyword != "$id" or name.startswith("#")):
@@ -66,13 +65,15 @@ class _Names:
     def _pointer(self, base: str, reference: str, keyword: str) -> str | None:
         resource, _, fragment = _joined(base, reference).partition("#")
         if not fragment or fragment.startswith("/"):
-            start = self.targets.get(resource) or ("#" if resource == self._root_base else None)
+            start = self.targets.get(resource)
             return None if start is None else start + fragment
         uri = f"{resource}#{unquote(fragment)}"
         dynamic = self._dynamic.get(unquote(fragment), []) if keyword == "$dynamicRef" else []
         if uri in dynamic:  # the outermost resource of the evaluation decides, and the root is always around
             outermost = f"{self._root_base}#{unquote(fragment)}"
-            uri = outermost if outermost in dynamic else uri if len(dynamic) == 1 else ""
+            if outermost not in dynamic and len(dynamic) > 1:
+                return None
+            uri = outermost if outermost in dynamic else uri
         return self.targets.get(uri)
 
 
