@@ -178,7 +178,8 @@ ODD: dict[str, JSON] = {
     "distinct elements": {"type": "array", "items": {"enum": list("abcde")}, "uniqueItems": True, "minItems": 3},
     "other texts": {"type": "string", "not": {"enum": ["", "\n", "abc", 'a "b"']}},
     "one of two members": {
-        **{"properties": {"a": {"type": "null"}, "b": {"type": "null"}}, "unevaluatedProperties": False},
+        "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
+        "unevaluatedProperties": False,
         "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
     },
     "at most two elements of a kind": {
