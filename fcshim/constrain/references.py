@@ -27,23 +27,27 @@ class _Names:
         self.targets: dict[str, str] = {}
         self._dynamic: dict[str, list[str]] = {}
         self._root_base = _base(root, "")
-        self._collect(root, "", "#", 0)
+        self._collect(root, "", ())
 
-    def _collect(self, schema: dict[str, JSON], base: str, pointer: str, depth: int) -> None:
+    def _collect(self, schema: dict[str, JSON], base: str, path: tuple[str, ...]) -> None:
         base = _base(schema, base)
-        self.targets.setdefault(base, pointer)  # the first schema with this base is the one whose `$id` it is
+        if base not in self.targets:  # the first schema with this base is the one whose `$id` it is
+            self._name(base, path)
         for keyword in ("$id", "$anchor", "$dynamicAnchor"):  # an `$id` of draft 7 may be `#name`
             name = schema.get(keyword)
             if isinstance(name, str) and (keyword != "$id" or name.startswith("#")):
                 uri = f"{base}#{name.removeprefix('#')}"
-                self.targets.setdefault(uri, pointer)
+                self._name(uri, path)
                 if keyword == "$dynamicAnchor":
                     self._dynamic.setdefault(name, []).append(uri)
-        for steps, inner in subschemas(schema) if depth < MAX_DEPTH else ():
-            path = "/".join(step.replace("~", "~0").replace("/", "~1") for step in steps)
-            longer = f"{pointer}/{quote(path, errors='surrogatepass')}"
-            if len(longer) <= _MAX_POINTER:
-                self._collect(inner, base, longer, depth + 1)
+        for steps, inner in subschemas(schema) if len(path) < MAX_DEPTH else ():
+            self._collect(inner, base, (*path, *steps))
+
+    def _name(self, uri: str, path: tuple[str, ...]) -> None:
+        steps = (quote(step.replace("~", "~0").replace("/", "~1"), errors="surrogatepass") for step in path)
+        pointer = "/".join(("#", *steps))
+        if len(pointer) <= _MAX_POINTER:
+            self.targets.setdefault(uri, pointer)
 
     def rewritten(self, schema: JSON, base: str = "", depth: int = 0) -> JSON:
         """Return a schema, which is inside the resource `base`, with pointers; the object itself if nothing changes."""
