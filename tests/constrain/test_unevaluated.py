@@ -61,6 +61,16 @@ def test_a_note_says_where_it_is_not_known_what_is_evaluated(schema):
     assert "unevaluatedItems is not enforced" in grammar_of_document(schema, FUNCTION_CALL).notes
 
 
+def test_a_schema_beyond_the_limits_leaves_no_trace_in_the_next():
+    free = {"type": "object", "anyOf": [{"required": ["a"]}, True]}
+    large = {"unevaluatedItems": False, "allOf": [{"anyOf": [{"minimum": at} for at in range(99)]}] * 2}
+    expansion = Expansion({}, EXPRESSIBLE, RELAXED, close)
+    expected = expansion.alternatives((free,))
+
+    assert (None, True) == (expansion.alternatives((large,)), expansion.exceeded)
+    assert expected == expansion.alternatives((free,))
+
+
 def _schemas(inner):
     lists = st.lists(inner, min_size=1, max_size=3)
     return st.fixed_dictionaries(
