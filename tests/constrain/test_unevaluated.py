@@ -61,6 +61,12 @@ def test_a_note_says_where_it_is_not_known_what_is_evaluated(schema):
     assert "unevaluatedItems is not enforced" in grammar_of_document(schema, FUNCTION_CALL).notes
 
 
+def test_a_keyword_of_our_own_in_the_schema_of_a_client_does_no_harm():
+    schema = {**CLOSED, **A, "x-fcshim-not-evaluated": 5, "contains": {}, "x-fcshim-not-contained": 5}
+
+    assert Matcher(grammar_of_document(schema, FUNCTION_CALL)).admits('{"a": 1}')
+
+
 def test_a_schema_beyond_the_limits_leaves_no_trace_in_the_next():
     free = {"type": "object", "anyOf": [{"required": ["a"]}, True]}
     large = {"unevaluatedItems": False, "allOf": [{"anyOf": [{"minimum": at} for at in range(99)]}] * 2}
