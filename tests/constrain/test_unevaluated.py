@@ -95,7 +95,8 @@ def _schemas(inner):
     )
 
 
-SCHEMAS = st.recursive(st.sampled_from([True, False, {}, {"type": "string"}, {"const": 1}]), _schemas, max_leaves=8)
+LEAVES = st.sampled_from([True, False, {}, {"type": "string"}, {"const": 1}])
+SCHEMAS = _schemas(LEAVES | _schemas(LEAVES | _schemas(LEAVES)))
 VALUES = [
     *(1, "a", [], [1], ["a"], [1, 2], ["a", "a", 1], {}, {"a": 1}, {"a": "a"}, {"b": 1}, {"a": 1, "b": 1}),
     *({"a": "a", "c": 1}, {"c": 1, "d": "a"}, {"a": [1, "a"]}, {"a": 1, "b": "a", "c": 1, "d": 1}, [{"a": 1}]),
