@@ -101,7 +101,7 @@ def _opposite(rest: dict[str, JSON], condition: JSON) -> JSON:
 def _exclusive(rest: dict[str, JSON]) -> list[JSON]:
     """Take `oneOf` out of the schema where its branches may overlap: a value satisfies one, and none of the others."""
     branches = rest.get("oneOf")
-    if not isinstance(branches, list) or len(branches) < 2 or _are_disjoint(branches):
+    if not isinstance(branches, list) or not 2 <= len(branches) <= _MAX_EXCLUSIVE or _are_disjoint(branches):
         return []
     opposites = [_complement(branch) for branch in branches]
     options = [[branch, *opposites[:at], *opposites[at + 1 :]] for at, branch in enumerate(branches)]

@@ -17,7 +17,7 @@ def with_pointers(root: JSON) -> JSON:
     if not isinstance(root, dict):
         return root
     names = _Names(root)
-    return names.rewritten(root) if names.targets else root
+    return names.rewritten(root) if len(names.targets) > 1 or "$id" in root else root
 
 
 class _Names:
@@ -27,24 +27,27 @@ class _Names:
         self.targets: dict[str, str] = {}
         self._dynamic: dict[str, list[str]] = {}
         self._root_base = _base(root, "")
-        self._collect(root, "", "#", 0)
+        self._collect(root, "", ())
 
-    def _collect(self, schema: dict[str, JSON], base: str, pointer: str, depth: int) -> None:
+    def _collect(self, schema: dict[str, JSON], base: str, path: tuple[str, ...]) -> None:
         base = _base(schema, base)
-        if isinstance(schema.get("$id"), str):
-            self.targets.setdefault(base, pointer)
+        if base not in self.targets:  # the first schema with this base is the one whose `$id` it is
+            self._name(base, path)
         for keyword in ("$id", "$anchor", "$dynamicAnchor"):  # an `$id` of draft 7 may be `#name`
             name = schema.get(keyword)
             if isinstance(name, str) and (keyword != "$id" or name.startswith("#")):
                 uri = f"{base}#{name.removeprefix('#')}"
-                self.targets.setdefault(uri, pointer)
+                self._name(uri, path)
                 if keyword == "$dynamicAnchor":
                     self._dynamic.setdefault(name, []).append(uri)
-        for steps, inner in subschemas(schema) if depth < MAX_DEPTH else ():
-            path = "/".join(step.replace("~", "~0").replace("/", "~1") for step in steps)
-            longer = f"{pointer}/{quote(path, errors='surrogatepass')}"
-            if len(longer) <= _MAX_POINTER:
-                self._collect(inner, base, longer, depth + 1)
+        for steps, inner in subschemas(schema) if len(path) < MAX_DEPTH else ():
+            self._collect(inner, base, (*path, *steps))
+
+    def _name(self, uri: str, path: tuple[str, ...]) -> None:
+        steps = (quote(step.replace("~", "~0").replace("/", "~1"), errors="surrogatepass") for step in path)
+        pointer = "/".join(("#", *steps))
+        if len(pointer) <= _MAX_POINTER:
+            self.targets.setdefault(uri, pointer)
 
     def rewritten(self, schema: JSON, base: str = "", depth: int = 0) -> JSON:
         """Return a schema, which is inside the resource `base`, with pointers; the object itself if nothing changes."""
@@ -66,13 +69,15 @@ class _Names:
     def _pointer(self, base: str, reference: str, keyword: str) -> str | None:
         resource, _, fragment = _joined(base, reference).partition("#")
         if not fragment or fragment.startswith("/"):
-            start = self.targets.get(resource) or ("#" if resource == self._root_base else None)
+            start = self.targets.get(resource)
             return None if start is None else start + fragment
         uri = f"{resource}#{unquote(fragment)}"
         dynamic = self._dynamic.get(unquote(fragment), []) if keyword == "$dynamicRef" else []
         if uri in dynamic:  # the outermost resource of the evaluation decides, and the root is always around
             outermost = f"{self._root_base}#{unquote(fragment)}"
-            uri = outermost if outermost in dynamic else uri if len(dynamic) == 1 else ""
+            if outermost not in dynamic and len(dynamic) > 1:
+                return None
+            uri = outermost if outermost in dynamic else uri
         return self.targets.get(uri)
 
 

@@ -109,8 +109,8 @@ then drops it from the output, which leaves the string too short."""
 
 _MAX_MIN_LENGTH = 100_000
 """Largest `minLength`, in characters, that is enforced."""
-_MAX_EXCLUDED = 1_000
-"""Characters of the texts from which a string must differ: each becomes a rule."""
+_MAX_EXCLUDED = 100
+"""Characters of the texts from which a string must differ: each repeats what may follow in a regular expression."""
 _MAX_KEY_LENGTH = 64
 """Longest key, in characters, that the schema does not name."""
 
@@ -246,8 +246,8 @@ class StringSyntax:
         safe = self._allowed_characters() if values else self._safe_characters(()) if at else self._plain_characters(())
         groups = {char: list(group) for char, group in itertools.groupby(texts, key=lambda text: text[at : at + 1])}
         options: list[Expression] = [EMPTY] if (at or values) and "" not in groups else []
-        options.append(series(Chars(without(safe, [ord(char) for char in groups if char])), rest))
-        options += [series(escape, rest) for escape in _escapes_of_others(groups)] if values else []
+        others = Chars(without(safe, [ord(char) for char in groups if char]))
+        options.append(series(choice([others, *(_escapes_of_others(groups) if values else ())]), rest))
         for char, group in groups.items():
             written = LiteralText(json.dumps(char, ensure_ascii=False)[1:-1])
             if char and (values or intersection(safe, ((ord(char), ord(char)),))):

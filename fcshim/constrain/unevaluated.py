@@ -11,9 +11,9 @@ _UNKNOWN = ("if", "dependentSchemas", "dependencies", "$dynamicRef")
 
 def close(alternative: Alternative) -> Alternative:
     """Add what the first part says about the members and elements that no part of the alternative evaluates."""
-    if any(keyword in part for part in alternative for keyword in _UNKNOWN) or any(
-        "allOf" in part.get(NOT_EVALUATED, ()) for part in alternative
-    ):
+    if any(keyword in part for part in alternative for keyword in _UNKNOWN):
+        return alternative
+    if any("allOf" in _list(part.get(NOT_EVALUATED)) for part in alternative):
         return alternative
     schema, closing = dict(alternative[0]), dict[str, JSON]()
     if "unevaluatedProperties" in schema:
@@ -28,9 +28,7 @@ def _other_members(alternative: Alternative, schema: JSON) -> dict[str, JSON]:
         return {"additionalProperties": True}
     found: dict[str, JSON] = {"additionalProperties": schema}
     for keyword in ("properties", "patternProperties"):
-        named = (
-            part[keyword] for part in alternative if keyword not in part.get(NOT_EVALUATED, ()) and keyword in part
-        )
+        named = [part.get(keyword) for part in alternative if keyword not in _list(part.get(NOT_EVALUATED))]
         found[keyword] = dict.fromkeys((key for names in named if isinstance(names, dict) for key in names), True)
     return found
 
@@ -45,7 +43,7 @@ def _other_elements(alternative: Alternative, schema: JSON) -> dict[str, JSON]:
 def _evaluates_all(alternative: Alternative, keyword: str, unevaluated: str) -> bool:
     """Return whether a part evaluates all members or elements, also those that no part names."""
     return any(
-        (keyword in part and not isinstance(part[keyword], list) and keyword not in part.get(NOT_EVALUATED, ()))
+        (keyword in part and not isinstance(part[keyword], list) and keyword not in _list(part.get(NOT_EVALUATED)))
         or (at and unevaluated in part)
         for at, part in enumerate(alternative)
     )

@@ -28,7 +28,7 @@ _MAX_DEPTH = 64
 _MAX_RECURSIONS = 4
 """Edges of a cycle that are followed."""
 
-_MAX_DISTINCT = 6
+_MAX_DISTINCT = 5
 """Values of which the elements of a `uniqueItems` are written: each set of them becomes a rule."""
 
 _OBJECT: dict[str, JSON] = {"type": "object"}

@@ -81,6 +81,7 @@ class Expansion:
         """
         self._work_limit = self.work + _MAX_WORK
         self.exceeded = False
+        self._closing = 0
         self.exclusive_unions, self.unconstrained = [], []
         try:
             found = self._expand_conjunction(schemas, 0)

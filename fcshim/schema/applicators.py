@@ -219,13 +219,18 @@ def check_unevaluated_items(evaluator: "Evaluator", operand: JSON, place: Place)
 
 
 def _evaluated(evaluator: "Evaluator", schema: JSON, value: JSON, *, own: bool = False) -> set[str | int]:
-    """Return the keys or indexes that the schema evaluates; `own` disregards its own `unevaluated...` keywords."""
+    """Return the keys or indexes that the schema evaluates, all of them where it refers to what is not known.
+
+    `own` disregards its own `unevaluated...` keywords.
+    """
     evaluator.steps.spend(1 + len(value))
     if not isinstance(schema, dict):
         return set()
     evaluator.enter()
     found = _evaluated_members(schema, value) if isinstance(value, dict) else _evaluated_items(evaluator, schema, value)
-    if not own and not schema.keys().isdisjoint({"unevaluatedProperties", "unevaluatedItems"}):
+    reference = schema.get("$ref")
+    is_unknown = "$dynamicRef" in schema or (isinstance(reference, str) and evaluator.target(reference) is True)
+    if is_unknown or (not own and not schema.keys().isdisjoint({"unevaluatedProperties", "unevaluatedItems"})):
         found.update(value if isinstance(value, dict) else range(len(value)))
     for inner in _applied(evaluator, schema, value):
         found |= _evaluated(evaluator, inner, value)

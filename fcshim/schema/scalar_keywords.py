@@ -21,7 +21,9 @@ def is_number(value: JSON) -> bool:
 
 
 def is_count(value: JSON) -> bool:
-    """Return whether it is a size: an integer that is not negative."""
+    """Return whether it is a size: an integer that is not negative, also as 5.0."""
+    if isinstance(value, float):
+        return value.is_integer() and value >= 0
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 

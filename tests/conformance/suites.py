@@ -13,6 +13,7 @@ from fcshim.constrain.calls import grammar_of_document
 from fcshim.events import JSON
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.reply import Reply, fold
+from fcshim.schema.validate import first_violation
 from tests.conformance.environment import JSON_SCHEMA, JSON_TEXTS, LLM_COMPLY, NAUGHTY
 from tests.constrain.matcher import Matcher
 
@@ -20,6 +21,7 @@ TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"v": {}},
 
 _ACCEPT, _REJECT, _EITHER = "a parser must accept", "a parser must reject", "a parser may do either"
 _ADMITTED, _REFUSED = "valid instances that the grammar admits", "invalid instances that it refuses"
+_VALID, _INVALID = "valid instances that the validator admits", "invalid instances that the validator refuses"
 _NOTED = "invalid instances that it refuses, or notes that it does not"
 
 
@@ -67,8 +69,9 @@ def json_texts() -> dict[str, SuiteResult]:
 
 
 def json_schemas() -> dict[str, SuiteResult]:
-    """JSON-Schema-Test-Suite: valid instances that the grammar admits, invalid ones that it refuses or notes."""
-    found: dict[str, list[tuple[str, bool]]] = {_ADMITTED: [], _REFUSED: [], _NOTED: []}
+    """JSON-Schema-Test-Suite: valid instances that are admitted, invalid ones that are refused or noted."""
+    kinds = (_ADMITTED, _REFUSED, _NOTED, _VALID, _INVALID)
+    found: dict[str, list[tuple[str, bool]]] = {kind: [] for kind in kinds}
     for name, schema, tests in _schema_groups():
         grammar = grammar_of_document(schema, FUNCTION_CALL)
         assert grammar is not None
@@ -76,6 +79,8 @@ def json_schemas() -> dict[str, SuiteResult]:
         for test in tests:
             case = f"{name}: {test['description']}"
             admitted = matcher.admits(json.dumps(test["data"], ensure_ascii=False))
+            is_valid = first_violation(schema, test["data"]) is None
+            found[_VALID if test["valid"] else _INVALID].append((case, is_valid == test["valid"]))
             if test["valid"]:
                 found[_ADMITTED].append((case, admitted))
             else:

@@ -19,6 +19,7 @@ LIST = {"$id": "list", "items": {"$dynamicRef": "#item"}, "$defs": {"any": {"$dy
     [
         ({"$ref": "#n", "$defs": {"a": {"$anchor": "n", **INTEGER}}}, ["x"], [5]),
         ({"$ref": "#n", "definitions": {"a": {"$id": "#n", **INTEGER}}}, ["x"], [5]),
+        ({"$ref": "#/$defs/b", "$defs": {"a": {"$id": "#n"}, "c": {"$id": ""}, "b": INTEGER}}, ["x"], [5]),
         ({"$ref": "n", "$defs": {"a": {"$id": "n", **INTEGER}}}, ["x"], [5]),
         ({"$id": "https://a/b/c", "$ref": "n", "$defs": {"a": {"$id": "/b/n", **INTEGER}}}, ["x"], [5]),
         ({"$id": "urn:a", "$ref": "urn:a#/$defs/a%20b", "$defs": {"a b": INTEGER}}, ["x"], [5]),

@@ -61,6 +61,22 @@ def test_a_note_says_where_it_is_not_known_what_is_evaluated(schema):
     assert "unevaluatedItems is not enforced" in grammar_of_document(schema, FUNCTION_CALL).notes
 
 
+def test_a_keyword_of_our_own_in_the_schema_of_a_client_does_no_harm():
+    schema = {**CLOSED, **A, "x-fcshim-not-evaluated": 5, "contains": {}, "x-fcshim-not-contained": 5}
+
+    assert Matcher(grammar_of_document(schema, FUNCTION_CALL)).admits('{"a": 1}')
+
+
+def test_a_schema_beyond_the_limits_leaves_no_trace_in_the_next():
+    free = {"type": "object", "anyOf": [{"required": ["a"]}, True]}
+    large = {"unevaluatedItems": False, "allOf": [{"anyOf": [{"minimum": at} for at in range(99)]}] * 2}
+    expansion = Expansion({}, EXPRESSIBLE, RELAXED, close)
+    expected = expansion.alternatives((free,))
+
+    assert (None, True) == (expansion.alternatives((large,)), expansion.exceeded)
+    assert expected == expansion.alternatives((free,))
+
+
 def _schemas(inner):
     lists = st.lists(inner, min_size=1, max_size=3)
     return st.fixed_dictionaries(
@@ -79,7 +95,8 @@ def _schemas(inner):
     )
 
 
-SCHEMAS = st.recursive(st.sampled_from([True, False, {}, {"type": "string"}, {"const": 1}]), _schemas, max_leaves=8)
+LEAVES = st.sampled_from([True, False, {}, {"type": "string"}, {"const": 1}])
+SCHEMAS = _schemas(LEAVES | _schemas(LEAVES | _schemas(LEAVES)))
 VALUES = [
     *(1, "a", [], [1], ["a"], [1, 2], ["a", "a", 1], {}, {"a": 1}, {"a": "a"}, {"b": 1}, {"a": 1, "b": 1}),
     *({"a": "a", "c": 1}, {"c": 1, "d": "a"}, {"a": [1, "a"]}, {"a": 1, "b": "a", "c": 1, "d": 1}, [{"a": 1}]),

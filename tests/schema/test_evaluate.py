@@ -109,10 +109,19 @@ def test_unevaluated_members_are_those_of_jsonschema(schema, value):
         ({"exclusiveMinimum": True, "minimum": 5}, 7),
         ({"$ref": 5, "allOf": {}, "anyOf": [], "oneOf": []}, 5),
         ({"$dynamicRef": "#", "format": "date"}, "x"),
+        ({"allOf": [{"$ref": "base"}], "unevaluatedProperties": False, "$defs": {"a": {"$id": "base"}}}, {"a": 1}),
+        ({"$dynamicRef": "#node", "unevaluatedItems": False}, [1]),
     ],
 )
 def test_an_unusable_keyword_constrains_nothing(schema, value):
     assert first_violation(schema, value) is None
+
+
+def test_a_count_may_be_a_whole_float():
+    schema = {"maxItems": 2.0, "contains": {"const": 1}, "maxContains": 1.0}
+
+    assert [True, False, False] == [first_violation(schema, value) is None for value in ([1, 2], [1, 2, 3], [1, 1])]
+    assert first_violation({"maxItems": 0.5, "minLength": float("inf"), "maxLength": -1.0}, [1]) is None
 
 
 @pytest.mark.parametrize(
