@@ -109,7 +109,7 @@ class TaggedBody(CallContentReader):
 
     def refuse(self) -> None:
         """Treat the current call, and all that follow it in this body, as text."""
-        self._progress.refused = True
+        self._progress.discarding = "body"
         self._discard_call()
 
     def dispose(self) -> None:

@@ -230,7 +230,7 @@ class CallContentReader(BodyReader):
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)
 
     def _resolve(self, name: str) -> str | None:
-        if self._progress.refused:
+        if self._progress.discarding == "body":
             return None
         half = name[: len(name) // 2]
         once = half if self._tags.twice and name == f"{half}.{half}" else ""
