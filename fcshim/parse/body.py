@@ -12,6 +12,7 @@ another start marker follows, is emitted as text, byte for byte. A marker that b
 import enum
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Literal
 
 from fcshim.events import StopReason
@@ -83,14 +84,12 @@ class BodyReader(ABC):
 
 
 class DelegatingReader(BodyReader):
-    """Reads one body with the reader that `_choose` makes, once the text tells which."""
+    """Reads one body with the reader that `choose` makes, once the text tells which."""
 
-    def __init__(self) -> None:
+    def __init__(self, choose: Callable[[str, int], tuple[BodyReader, int] | BodyStatus]) -> None:
+        """`choose` returns the reader and its first position; READING if more text is needed, NO_BODY for none."""
+        self._choose = choose
         self._reader: BodyReader | None = None
-
-    @abstractmethod
-    def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
-        """Return the reader and the position at which it begins; READING if more text is needed, NO_BODY for none."""
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""

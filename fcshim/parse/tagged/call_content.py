@@ -233,7 +233,7 @@ class CallContentReader(BodyReader):
         if self._progress.discarding == "body":
             return None
         half = name[: len(name) // 2]
-        once = half if self._tags.twice and name == f"{half}.{half}" else ""
+        once = half if self._tags.call.twice and name == f"{half}.{half}" else ""
         return self._sink.resolve(name) or (self._sink.resolve(once) if once else None)
 
     def _close_call(self) -> None:
