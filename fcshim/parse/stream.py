@@ -162,7 +162,8 @@ class StreamParser:
             return events
         self._output.events = events
         cursor.buffer, cursor.carry = text, ""
-        self._run(text, self._calls.apply_status(body, pos))
+        pos = self._calls.apply_status(body, pos)
+        self._run(cursor.buffer, pos)  # which may begin with text that the body has left
         return self._end_piece()
 
     def _feed_text(self, text: str) -> list[Event]:
