@@ -12,6 +12,8 @@ another start marker follows, is emitted as text, byte for byte. A marker that b
 import enum
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Literal
 
 from fcshim.events import StopReason
 from fcshim.parse.markers import EndMarkers, MarkerSet
@@ -82,14 +84,12 @@ class BodyReader(ABC):
 
 
 class DelegatingReader(BodyReader):
-    """Reads one body with the reader that `_choose` makes, once the text tells which."""
+    """Reads one body with the reader that `choose` makes, once the text tells which."""
 
-    def __init__(self) -> None:
+    def __init__(self, choose: Callable[[str, int], tuple[BodyReader, int] | BodyStatus]) -> None:
+        """`choose` returns the reader and its first position; READING if more text is needed, NO_BODY for none."""
+        self._choose = choose
         self._reader: BodyReader | None = None
-
-    @abstractmethod
-    def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
-        """Return the reader and the position at which it begins; READING if more text is needed, NO_BODY for none."""
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` until the status changes, and return the position reached."""
@@ -144,7 +144,7 @@ class PartialTokenError(Exception):
 class BodyProgress:
     """The status of a body, which its reader copies after each `feed`, and the state of its current call."""
 
-    __slots__ = ("_sink", "discarding", "end_pending", "final", "refused", "started", "status", "wait")
+    __slots__ = ("_sink", "discarding", "end_pending", "final", "started", "status", "wait")
 
     def __init__(self, sink: CallSink) -> None:
         self.status = READING
@@ -154,10 +154,8 @@ class BodyProgress:
         """True when the reply is over, so that no more text follows."""
         self.started = False
         """True once the start of the current call was sent."""
-        self.discarding = False
-        """True while the current call is read without sending."""
-        self.refused = False
-        """True where the current call and all later ones are text."""
+        self.discarding: Literal["", "call", "body"] = ""
+        """What is read without sending: nothing, the current call, or that and all later calls of the body."""
         self.end_pending = False
         """True where the next `feed` only reports the end of a call, because this one reports that it is text."""
         self._sink = sink
@@ -168,9 +166,9 @@ class BodyProgress:
             raise PartialTokenError(pos)
 
     def begin_call(self) -> None:
-        """Begin a call, which is discarded where the body was refused."""
+        """Begin a call, which is discarded where the whole body is."""
         self.started = False
-        self.discarding = self.refused
+        self.discarding = "body" if self.discarding == "body" else ""
 
     def report_start(self) -> None:
         """Report that the start of the call was sent."""
@@ -181,7 +179,7 @@ class BodyProgress:
     def discard(self) -> None:
         """Treat the current call as text: read to its end without sending."""
         self._sink.finish()
-        self.discarding = True
+        self.discarding = self.discarding or "call"
         if self.status is READING:
             self.status = BodyStatus.NOT_A_CALL
 

@@ -18,8 +18,8 @@ from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import named_tool
 from fcshim.parse.scanner import WORD, Scanner, decided
 from fcshim.parse.sink import CallSink
-from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls, TextCalls
-from fcshim.parse.tagged.tags import Tag, Tags
+from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls, TextCalls, element_tags
+from fcshim.parse.tagged.tags import Tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +48,14 @@ class UnionBody:
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Create the reader of one body."""
-        return UnionBodyReader(self, dialect, start_marker, sink, limits)
 
+        def choose(text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
+            body = self.select(text, pos)
+            if body is None or isinstance(body, bool):
+                return BodyStatus.READING if body is None else BodyStatus.NO_BODY
+            return body.reader(replace(dialect, body=body), start_marker, sink, limits), pos
 
-class UnionBodyReader(DelegatingReader):
-    """Buffers nothing: consumes no text until the syntax is known, then delegates to that syntax's reader."""
-
-    def __init__(self, union: UnionBody, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        super().__init__()
-        self._union = union
-        self._dialect = dialect
-        self._start_marker = start_marker
-        self._sink = sink
-        self._limits = limits
-
-    def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
-        body = self._union.select(text, pos)
-        if body is None or isinstance(body, bool):
-            return BodyStatus.READING if body is None else BodyStatus.NO_BODY
-        dialect = replace(self._dialect, body=body)
-        return body.reader(dialect, self._start_marker, self._sink, self._limits), pos
+        return DelegatingReader(choose)
 
 
 _Selected: TypeAlias = Body | Literal[False]
@@ -154,15 +142,7 @@ def _select_name_element(sink: CallSink, scan: Scanner) -> _Selected:
 @functools.cache
 def _calls_in_elements(tag: str) -> Body:
     """Return the syntax of a call whose name stands in an element of its own, and each argument in one, too."""
-    return TaggedCalls(
-        Tags(
-            call=Tag(f"<{tag}>", end=f"</{tag}>"),
-            call_close="</call>",
-            parameter=Tag("<parameter", attribute="name"),
-            parameter_close="</parameter>",
-            lines=True,
-        )
-    )
+    return TaggedCalls(replace(element_tags(""), call=Tag(f"<{tag}>", end=f"</{tag}>"), call_close="</call>"))
 
 
 def select_body(sink: CallSink, text: str, pos: int) -> _Selected:

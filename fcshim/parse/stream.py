@@ -162,7 +162,8 @@ class StreamParser:
             return events
         self._output.events = events
         cursor.buffer, cursor.carry = text, ""
-        self._run(self._calls.apply_status(body, pos))
+        pos = self._calls.apply_status(body, pos)
+        self._run(cursor.buffer, pos)  # which may begin with text that the body has left
         return self._end_piece()
 
     def _feed_text(self, text: str) -> list[Event]:
@@ -180,17 +181,13 @@ class StreamParser:
                 self._line.add(text)
                 return [Text(text)]
         self._output.begin()
-        self._read(text)
+        self._run(text)
         return self._end_piece()
 
-    def _read(self, text: str) -> None:
-        self._cursor.buffer = text
-        self._run(0)
-
-    def _run(self, pos: int) -> None:
-        """Run the states from a position in the buffer on, until they need more text."""
+    def _run(self, text: str, pos: int = 0) -> None:
+        """Run the states from a position in the text on, until they need more text."""
         cursor, states = self._cursor, self._states
-        cursor.wait = False
+        cursor.buffer, cursor.wait = text, False
         try:
             while pos < len(cursor.buffer) and cursor.state is not State.FINISHED and not cursor.wait:
                 pos = states[cursor.state](pos)
@@ -243,7 +240,7 @@ class StreamParser:
     def _end_text(self, stop_reason: StopReason) -> None:
         replacement = self._surrogates.close()
         if replacement and not self.finished:
-            self._read(self._cursor.take_carry() + replacement)
+            self._run(self._cursor.take_carry() + replacement)
         while self._close_state(stop_reason):
             pass
 
@@ -254,11 +251,11 @@ class StreamParser:
         if self._cursor.state is State.FINISHED:
             return False
         if body is not None:
-            self._read(self._calls.close_body(body, tail, stop_reason))
+            self._run(self._calls.close_body(body, tail, stop_reason))
             return self._output.pending is not None or self._calls.body is not None or bool(self._cursor.carry)
         if pending is not None:
             tail = self._pending_calls.close(pending, tail, natural=stop_reason in NATURAL_STOPS)
-            self._read(tail)
+            self._run(tail)
             return pending.kind == "span"
         self._output.emit_text(self._sections.close(tail, stop_reason))
         return False

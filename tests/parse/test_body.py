@@ -54,7 +54,7 @@ def test_a_call_of_a_refused_body_is_discarded_from_its_start() -> None:
 
     assert not progress.discarding
 
-    progress.refused = True
+    progress.discarding = "body"
     progress.begin_call()
 
     assert progress.discarding

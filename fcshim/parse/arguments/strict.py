@@ -26,6 +26,7 @@ buffer and the keys of open objects are kept.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -67,18 +68,14 @@ class StrictJsonReader:
         self.buffer = CommitBuffer(limits)
         self.stop = False
         """True if `read` must return: it needs more text, or the value has ended; a handler may set it, too."""
-        self.is_complete = False
-        """True after the last bracket of the value."""
         self.in_content = False
         """True inside a string value while nothing is buffered."""
         self.has_backslash = False
         """True if a string has a backslash that is not an escape."""
         self.lost_backslash = False
         """True if a backslash before an apostrophe was read as its escape, which JSON does not have."""
-        self.raw_controls = 0
+        self.raw_controls = Counter[str]()
         """Control characters in strings that were not escaped, as JSON demands."""
-        self.has_raw_break = False
-        """True if one of them is a line break."""
         self.position = 0
         """The position at which the state began that raised an error."""
         self.read_next: State = self._read_value
@@ -88,6 +85,11 @@ class StrictJsonReader:
         self._containers = self.buffer.containers
         self._match_next = _NEXT_VALUE.match
         """Matches what follows a value in the innermost container."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True after the end of the value."""
+        return self.read_next == self._after_end
 
     def read(self, text: str, pos: int) -> int:
         """Read up to the end of the value or of the text, or until `stop`; return the position reached.
@@ -112,13 +114,12 @@ class StrictJsonReader:
     def begin_value(self) -> None:
         """Begin another value, after the one before has ended."""
         self.read_next = self._read_value
-        self.is_complete = False
 
     def reset(self) -> None:
         """Drop what was read and begin another value."""
         self.buffer.reset()
-        self.in_content = self.has_backslash = self.lost_backslash = self.has_raw_break = False
-        self.raw_controls = 0
+        self.in_content = self.has_backslash = self.lost_backslash = False
+        self.raw_controls.clear()
         self.begin_value()
 
     def mixes_line_breaks(self, written: str) -> bool:
@@ -126,9 +127,9 @@ class StrictJsonReader:
 
         `written` is the strict JSON of these strings, in which all control characters are escaped.
         """
-        return (
-            self.has_raw_break and sum(found[1] is not None for found in _ESCAPE.finditer(written)) > self.raw_controls
-        )
+        if not self.raw_controls["\n"]:
+            return False
+        return sum(found[1] is not None for found in _ESCAPE.finditer(written)) > self.raw_controls.total()
 
     def dispose(self) -> None:
         """Break the reference cycle through the bound state method, so that the memory is freed immediately."""
@@ -136,19 +137,16 @@ class StrictJsonReader:
 
     def roll_back(self) -> str:
         """Go back to the last commit point; return the text after it."""
-        self.read_next = self._state_at_commit_point()
-        return self.buffer.roll_back()
-
-    def _state_at_commit_point(self) -> State:
         match self.buffer.commit_point:
             case "opened":
-                return self._read_first_key if self._containers[-1] == "{" else self._read_first_item
+                self.read_next = self._read_first_key if self._containers[-1] == "{" else self._read_first_item
             case "after":
-                return self._after_value
+                self.read_next = self._after_value
             case "string":
-                return self._read_string
+                self.read_next = self._read_string
             case "start":
-                return self._read_value
+                self.read_next = self._read_value
+        return self.buffer.roll_back()
 
     # Strings.
 
@@ -163,7 +161,11 @@ class StrictJsonReader:
         assert found is not None
         end = found.end()
         if end == len(text):
-            return self._read_string_tail(text, pos)
+            # A tail that may become an end marker waits.
+            end = self._end_markers.partial_start(text, pos)
+            self.buffer.add_content(text[pos:end])
+            self.stop = end < len(text)
+            return end
         self.buffer.add_content(text[pos:end])
         if end - pos >= MAX_RUNS:
             return end
@@ -176,8 +178,7 @@ class StrictJsonReader:
         if char == "\\":
             return self._read_escape(text, end)
         if char < " ":
-            self.raw_controls += 1
-            self.has_raw_break = self.has_raw_break or char == "\n"
+            self.raw_controls[char] += 1
             self.buffer.add_content(char, escape_control(char))
             return end + 1
         self.buffer.pause()
@@ -185,13 +186,6 @@ class StrictJsonReader:
         end_marker = self._end_markers.marker_at(text, end)
         self.buffer.add_content(end_marker)
         return end + len(end_marker)
-
-    def _read_string_tail(self, text: str, pos: int) -> int:
-        """Send the remaining text, except a tail that may become an end marker."""
-        end = self._end_markers.partial_start(text, pos)
-        self.buffer.add_content(text[pos:end])
-        self.stop = end < len(text)
-        return end
 
     def _read_escape(self, text: str, pos: int) -> int:
         found = read_escape(text, pos)
@@ -219,7 +213,7 @@ class StrictJsonReader:
             raise NotStrictError(pos)
         if len(self._containers) == 1:
             self.read_next = self._after_end
-            self.is_complete = self.stop = True
+            self.stop = True
         else:
             self.read_next = self._after_value
             self._match_next = _MATCH_NEXT[self._containers[-2]]

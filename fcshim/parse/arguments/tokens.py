@@ -64,11 +64,9 @@ class TokenWriter:
 
     def write_atom(self, atom: str) -> None:
         """Write a number or literal."""
-        buffer = self.buffer
-        if buffer.commit_point == "after" and buffer.containers[-1] == "[":
-            buffer.parts.append(", ")
-        buffer.parts.append(atom)
-        buffer.add_atom(atom)
+        self._separate()
+        self.buffer.parts.append(atom)
+        self.buffer.add_atom(atom)
 
     def begin_string(self) -> None:
         """Begin a string, whose content is added to the buffer."""

@@ -36,7 +36,7 @@ class TypedArguments(ValueHandler):
         self._limits = limits
         self._outer = NO_HANDLER
         """The buffer's handler outside the arguments."""
-        self._depth = _NO_DEPTH
+        self.depth = _NO_DEPTH
         """The number of containers around the arguments, or `_NO_DEPTH` outside them."""
         self._expectations: list[Expectation] = []
         self._next_expectation = ANY
@@ -53,11 +53,6 @@ class TypedArguments(ValueHandler):
     def streams(self) -> bool:
         """True if the buffer's text is sent as it arrives."""
         return self._buffer.target is self.output
-
-    @property
-    def depth(self) -> int:
-        """The number of containers around the arguments; negative outside them."""
-        return self._depth
 
     def members_at(self, depth: int) -> Members:
         """Return what may stand in the open container at this depth in the arguments."""
@@ -79,7 +74,7 @@ class TypedArguments(ValueHandler):
     def begin(self, expectation: Expectation) -> None:
         """Begin the arguments, whose opening brace comes next."""
         self._outer, self._buffer.handler = self._buffer.handler, self
-        self._depth = len(self._containers)
+        self.depth = len(self._containers)
         self.lacks_required = False
         self._next_expectation = expectation
         self._expectations.clear()
@@ -87,12 +82,12 @@ class TypedArguments(ValueHandler):
 
     def end(self) -> None:
         """End the arguments, complete or not."""
-        if self._depth == _NO_DEPTH:
+        if self.depth == _NO_DEPTH:
             return
         self._buffer.handler, self._outer = self._outer, NO_HANDLER
         self._buffer.target = None
         self._buffer.unexpected_key = False
-        self._depth = self._opaque_depth = _NO_DEPTH
+        self.depth = self._opaque_depth = _NO_DEPTH
         self._key_after_string = self.collected = None
 
     def flush(self) -> None:
@@ -194,7 +189,7 @@ class TypedArguments(ValueHandler):
                 self.lacks_required = expectation.misses_required(self._buffer.closed_keys)
         elif depth == self._opaque_depth:
             self._on_opaque_end()
-        if depth == self._depth:
+        if depth == self.depth:
             self.flush()
             outer = self._outer
             self.end()

@@ -329,7 +329,7 @@ MUSE = _row(
         opens=("<|start|>assistant to=", "\nto=", "<atem:invoke name="),
     ),
     body=TaggedCalls(
-        replace(_invoke("atem:"), several=True, twice=True),
+        replace(_invoke("atem:"), call=Tag("<atem:invoke", attribute="name", twice=True), several=True),
         BodyHeader("to=", r"[^\s<]{1,256}<\|message\|>\s{0,4}<atem:function_calls>"),
     ),
     turn=TurnMarkup(
@@ -352,7 +352,6 @@ MINIMAX_M3 = _row(
             call_close=f"{_M3_PREFIX}</invoke>",
             parameter=Tag(f"{_M3_PREFIX}<"),
             parameter_close=f"{_M3_PREFIX}</",
-            nested=True,
             several=True,
         )
     ),

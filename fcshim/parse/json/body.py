@@ -11,8 +11,8 @@ sends them. At a deviation from strict JSON, `repair` reads the remainder.
     _in_trailer            after a call                                  the end of the body; the next call
     _skip_to_end_marker    the remainder of an unreadable body           the end of the body
 
-A body that turns out not to be a call is still read to its end (`calls.discarding`), so that a call inside its strings
-is not found.
+A body that turns out not to be a call is still read to its end (`BodyProgress.discarding`), so that a call inside its
+strings is not found.
 
 Rule: the start of a call is sent with the first character of its arguments; until then the body can become text.
 """
@@ -77,6 +77,7 @@ class JsonBody(BodyReader):
         self._reader = StrictJsonReader(self._end_markers, limits)
         self._buffer = self._reader.buffer
         self._calls = JsonCalls(self._reader, sink, limits)
+        self._progress = self._calls.progress
         self._arguments = self._calls.arguments
         self._envelope = JsonEnvelope(
             shape, self._calls, self._buffer, sink, known_keys_only=dialect.bare or shape.keyed
@@ -93,11 +94,11 @@ class JsonBody(BodyReader):
         """Read `text[pos:]` until the status changes, and return the position reached."""
         if "\n" in text and self._restarts.concerns(text, pos):
             return self._restarts.feed(self, text, pos)
-        calls, reader, arguments = self._calls, self._reader, self._arguments
-        if calls.end_pending:
+        progress, reader, arguments = self._progress, self._reader, self._arguments
+        if progress.end_pending:
             self._report_pending_end()
             return pos
-        calls.status = READING
+        progress.status = READING
         reader.stop = False
         size = len(text)
         try:
@@ -107,12 +108,12 @@ class JsonBody(BodyReader):
                 except NotStrictError as error:
                     self._leave_strict()
                     pos = error.pos
-                if not reader.stop:
+                if not reader.stop and progress.status is READING:
                     continue
                 if not reader.is_complete or self._state is not _IN_STRICT_JSON:
                     break
                 self._begin_trailer()
-                if calls.status is not READING:
+                if progress.status is not READING:
                     break
                 reader.stop = False
             if arguments.output or arguments.collected:
@@ -120,16 +121,15 @@ class JsonBody(BodyReader):
         except LimitError as error:
             pos = self._end_at_limit(error, text, pos)
         self.in_content = reader.in_content and arguments.streams
-        self.status = calls.status
+        self.status = progress.status
         return pos
 
     def _report_pending_end(self) -> None:
         """Report the end of a call that was text, or of the body if its remainder was text."""
-        self._calls.end_pending = False
-        self.status = BodyStatus.CALL_ENDED
+        self._progress.report_pending_end()
         if self._repair is not None and self._repair.ended:
-            self._end_body()
-            self.status = BodyStatus.ENDED
+            self._progress.end_body()
+        self.status = self._progress.status
 
     def is_unfinished(self, _unread: str) -> bool:
         """Return whether a call may be unfinished."""
@@ -152,7 +152,7 @@ class JsonBody(BodyReader):
 
     def refuse(self) -> None:
         """Treat the current call and all later calls of this body as text."""
-        self._calls.refused = True
+        self._progress.discarding = "body"
         self._calls.discard()
         self.in_content = False
 
@@ -178,7 +178,7 @@ class JsonBody(BodyReader):
             end = fence_end(text, pos)
             self._reader.stop = end is None
             if end == pos:
-                self._end_body(BodyStatus.NO_BODY)
+                self._progress.reject_body()
             return end or pos
         elif self._start_marker and text.startswith(self._start_marker, pos):
             doubled, self._start_marker = self._start_marker, ""
@@ -186,7 +186,7 @@ class JsonBody(BodyReader):
         elif self._start_marker.startswith(text[pos:]):
             self._reader.stop = True
         else:
-            self._end_body(BodyStatus.NO_BODY)
+            self._progress.reject_body()
         return pos
 
     # The JSON.
@@ -194,7 +194,7 @@ class JsonBody(BodyReader):
     def _leave_strict(self) -> None:
         """Collect the rest after a deviation, for its reading; a call that is discarded is not worth that."""
         source = self._reader.roll_back()
-        if self._calls.discarding:
+        if self._progress.discarding:
             self._begin_skip()
         else:
             unfinished = self._sink.is_open and not self._sink.is_complete
@@ -203,15 +203,15 @@ class JsonBody(BodyReader):
             self._state = self._in_lenient
 
     def _in_lenient(self, text: str, pos: int) -> int:
-        repair, calls = self._repair, self._calls
+        repair, progress = self._repair, self._progress
         assert repair is not None
         pos = repair.feed(text, pos)
-        self._reader.stop = repair.wait or calls.status is not READING
+        self._reader.stop = repair.wait
         if repair.ended:
             # Where no call could be read from the remainder, it is text; that is reported first.
-            is_text, reading = calls.status is BodyStatus.NOT_A_CALL, calls.reading
-            calls.end_pending = is_text and self._sink.call_count == self._calls_before_repair
-            if not calls.end_pending:
+            is_text, reading = progress.status is BodyStatus.NOT_A_CALL, self._calls.reading
+            progress.end_pending = is_text and self._sink.call_count == self._calls_before_repair
+            if not progress.end_pending:
                 self.unread = repair.unread
                 self._end_call(may_go_on=reading is not None and reading.lacks_brackets and not is_text)
         return pos
@@ -220,9 +220,8 @@ class JsonBody(BodyReader):
         """End the body, or look at what follows the end marker of a call that lacks something."""
         if may_go_on and self._sink.is_complete and not self.unread:
             self._state = self._after_unfinished
-            self._reader.stop = False
         else:
-            self._end_body()
+            self._progress.end_body()
 
     def _after_unfinished(self, text: str, pos: int) -> int:
         """Look at what follows the end marker of a call without its brackets, or without an argument that it needs.
@@ -234,7 +233,7 @@ class JsonBody(BodyReader):
         self._reader.stop = True
         if continued is not None:
             self._reject_rest(continued=continued)
-            self._end_body()
+            self._progress.end_body()
         return pos
 
     def _reject_rest(self, *, continued: bool) -> None:
@@ -248,7 +247,7 @@ class JsonBody(BodyReader):
         except LimitError as earlier:
             self._calls.abandon("limit", str(earlier))
         self._begin_skip()
-        return self._skip_to_end_marker(text, pos) if self._calls.status is READING else pos
+        return self._skip_to_end_marker(text, pos) if self._progress.status is READING else pos
 
     def _begin_skip(self) -> None:
         self._call_markers = compiled_call_markers(self._dialect)
@@ -259,7 +258,7 @@ class JsonBody(BodyReader):
         closes = self._dialect.closes_bodies
         found = (self._end_markers if closes else self._call_markers).search(text, pos)
         if found is not None:
-            self._end_body()
+            self._progress.end_body()
             return found.end() if closes else found.start()
         end = self._call_markers.partial_start(text, pos)
         self._reader.stop = end < len(text)
@@ -285,15 +284,15 @@ class JsonBody(BodyReader):
     def _in_trailer(self, text: str, pos: int) -> int:
         trailer = self._trailer
         assert trailer is not None
-        if self._calls.discarding and not trailer.in_text:
+        if self._progress.discarding and not trailer.in_text:
             return self._after_discarded(text, pos)
         pos = trailer.feed(text, pos)
         self._reader.stop = trailer.wait
-        if trailer.next_call:
+        if trailer.position == "before_call":
             self._envelope.begin_next_call()
             self._reader.begin_value()
             self._state = _IN_STRICT_JSON
-        elif trailer.ended:
+        elif trailer.position == "at_end":
             self.unread = trailer.unread
             self._reject_rest(continued=trailer.may_belong_to_call())
             self._end_call(may_go_on=self._arguments.lacks_required and self._dialect.closes_bodies)
@@ -312,28 +311,22 @@ class JsonBody(BodyReader):
         elif end == pos and self._dialect.fenced:
             self._begin_skip()
         else:
-            self._end_body()
+            self._progress.end_body()
         return end or pos
-
-    def _end_body(self, status: BodyStatus = BodyStatus.ENDED) -> None:
-        """End the body and accept the last call."""
-        self._sink.finish()
-        self._calls.status = status
-        self._reader.stop = True
 
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
-        if self._calls.end_pending and self._repair is not None and self._repair.ended:
+        if self._progress.end_pending and self._repair is not None and self._repair.ended:
             self._report_pending_end()
             self.unread = tail
             return
-        self._calls.status = READING
+        self._progress.status = READING
         natural = stop_reason in NATURAL_STOPS
         unread = self._restarts.unread(tail, keep_newline=self._dialect.call.at_line_start)
         if unread and natural:
-            if not self._calls.discarding:
+            if not self._progress.discarding:
                 self._reader.roll_back()
                 self._calls.abandon("malformed", BEGUN_AGAIN)
             self._sink.finish()
@@ -343,12 +336,12 @@ class JsonBody(BodyReader):
             self._close_state(tail, natural=natural)
         except LimitError as error:
             self._end_at_limit(error, "", 0)
-        self.status = BodyStatus.ENDED if self._calls.status is READING else self._calls.status
+        self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
 
     def _close_state(self, tail: str, *, natural: bool) -> None:
         trailer = self._trailer
         if self._state == self._in_trailer and trailer is not None:
-            if self._calls.discarding:
+            if self._progress.discarding:
                 return
             trailer.close(tail)
             self.unread = trailer.unread
@@ -366,7 +359,7 @@ class JsonBody(BodyReader):
         elif self._state == self._after_unfinished:
             self.unread = tail
             self._sink.finish()
-        elif self._buffer.paused and natural and not self._calls.discarding:  # the string may have been longer
+        elif self._buffer.paused and natural and not self._progress.discarding:  # the string may have been longer
             source = self._reader.roll_back()
             end_marker = self._end_markers.marker_at(source, 0)
             self.unread = source[len(end_marker) :] + tail
@@ -377,7 +370,7 @@ class JsonBody(BodyReader):
 
     def _close_incomplete(self) -> None:
         """End the reply inside the body: a call whose name is known is truncated, everything else is text."""
-        if self._calls.discarding and not self._sink.is_complete:
+        if self._progress.discarding and not self._sink.is_complete:
             return
         self._reader.roll_back()
         self._calls.abandon("truncated", "the reply ended inside the call")

@@ -1,7 +1,7 @@
 """The calls of one JSON body: the members that are name and arguments, the start, the end, and the rejection of a call.
 
 Theory of operation. The envelope says which member begins. A value that may stream goes to the sink; any other one is
-collected, and judged at the end of the call's object (`defects`).
+collected, and judged at the end of the call's object.
 
 Rule: the start of a call is sent with the first character of its arguments; until then the body can become text. A
 rejected call ends with an error if its name is an offered tool; otherwise it is text. Only members of the call's own
@@ -12,14 +12,16 @@ import json
 from collections.abc import Callable
 
 from fcshim.events import CallErrorKind
-from fcshim.parse.arguments.missing_brackets import has_unlisted_key
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
-from fcshim.parse.body import READING, BodyStatus
-from fcshim.parse.call_keys import REMARK_KEYS
-from fcshim.parse.json.defects import decode_object, find_defect
+from fcshim.parse.backslashes import mixes_escapes
+from fcshim.parse.body import BodyProgress, BodyStatus
+from fcshim.parse.call_keys import OWN_KEYS, REMARK_KEYS
 from fcshim.parse.limits import Limits
+from fcshim.parse.markers import compile_end_markers
+from fcshim.parse.misplaced_arguments import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
 from fcshim.parse.readings.json_writer import JsonReading
 from fcshim.parse.sink import CallSink
 
@@ -29,17 +31,12 @@ _MAX_MEMBERS = 64
 
 
 class JsonCalls:
-    """Sends one call after the other, or nothing while `discarding`."""
+    """Sends one call after the other, or nothing while `progress` says that it is discarded."""
 
     def __init__(self, reader: StrictJsonReader, sink: CallSink, limits: Limits) -> None:
-        self.status = READING
-        """What the body reports next."""
-        self.refused = False
-        """True if all calls of this body are text."""
+        self.progress = BodyProgress(sink)
         self.reading: JsonReading | None = None
         """The repaired text while that is read: the body ends with it."""
-        self.end_pending = False
-        """True if the end of a call must be reported after its rejection."""
         self.arguments = TypedArguments(reader.buffer, sink, limits)
         self.other_role = ""
         """The role of the message around the calls, where that repeats a conversation."""
@@ -52,10 +49,9 @@ class JsonCalls:
 
     def begin_next(self) -> None:
         """Begin the next call."""
-        self.discarding = self.refused
-        """True in a body that is not a call, or a call that must not run: it is read to its end without sending."""
+        self.progress.begin_call()
         self._buffer.target = None
-        self._reader.has_raw_break, self._reader.raw_controls = False, 0
+        self._reader.raw_controls.clear()
         self.name: str | None = None
         self._follows_name = not self.has_arguments
         """True after a call that has a name and no arguments."""
@@ -63,7 +59,6 @@ class JsonCalls:
         self.members: dict[str, list[str]] = {}
         """Members that are neither the name nor the arguments nor known, with their values where those may be
         arguments."""
-        self._started = False
         self._whole: list[str] = []
         """Arguments that cannot stream: those before the name, in a string, or no object."""
         self._on_string: Callable[[str], None] | None = None
@@ -72,12 +67,6 @@ class JsonCalls:
         """Return what may stand in the arguments of a tool."""
         found = None if name is None else self._sink.tools.find(name)
         return ANYTHING if found is None else SchemaMembers(self._sink.tools.expectation_of(found))
-
-    def _report(self, status: BodyStatus) -> None:
-        if self.status is READING:
-            self.status = status
-            if self.reading is None:
-                self._reader.stop = True
 
     # The parts of a call.
 
@@ -103,7 +92,7 @@ class JsonCalls:
 
     def set_name(self, name: str) -> None:
         """Look up the tool; without one the call is text. A second name must not be that of another tool."""
-        if self.discarding:
+        if self.progress.discarding:
             return
         if self.name is not None:
             if self._sink.tools.find(name) not in {None, self.name}:
@@ -131,16 +120,15 @@ class JsonCalls:
 
     def _start(self) -> None:
         assert self.name is not None
-        self._started = True
         self._sink.start(self.name)
-        self._report(BodyStatus.STARTED)
+        self.progress.report_start()
 
     def sent_arguments(self) -> str:
         """Return the arguments that were read so far; before them, the values of members that may be arguments."""
         return self._read_arguments() or "".join(part for value in self.members.values() for part in value)
 
     def _read_arguments(self) -> str:
-        whole = self._whole if self._whole[:1] == ["{"] and not self._started else ()
+        whole = self._whole if self._whole[:1] == ["{"] and not self.progress.started else ()
         unsent = (*whole, *self.arguments.output, *(self.arguments.collected or ()))
         return self._sink.arguments() + "".join(unsent)
 
@@ -168,27 +156,39 @@ class JsonCalls:
 
     def end(self) -> None:
         """End the object of a call. The call itself ends with the body."""
-        if not self.discarding:
+        if not self.progress.discarding:
             if self.name is None and not self._take_named_member():
                 self.check_previous(*self._buffer.closed_keys)
                 self.discard()
             else:
                 defect = self._take_members() or self._take_whole()
-                if not self._started:
+                if not self.progress.started:
                     self._start()
                 self.arguments.flush()
                 if self._reader.has_backslash:
                     self._sink.escapes_doubtful = True
-                defect = defect or find_defect(self._reader, self._sink, self.reading)
+                defect = defect or self._find_defect()
                 if defect:
                     self._sink.fail("malformed", defect, "".join(self._whole))
                 else:
                     self._sink.mark_complete()
-        if self.status is BodyStatus.NOT_A_CALL:
-            self.end_pending = True
-        elif self.reading is None:
-            self.status = BodyStatus.CALL_ENDED
-            self._reader.stop = True
+        if self.reading is None or self.progress.status is BodyStatus.NOT_A_CALL:
+            self.progress.end_call()
+
+    def _find_defect(self) -> str:
+        """Return why the complete arguments are not certain, or an empty string."""
+        sink, reading = self._sink, self.reading
+        if self._reader.mixes_line_breaks(sink.arguments()):
+            return "a string with line breaks and escapes, which may be content"
+        if reading is None:
+            return ""
+        if reading.lacks_brackets:
+            # The missing bracket may belong inside the arguments, or before one of the call's members.
+            arguments, expected = json.loads(sink.arguments()), sink.expectation
+            own = any(key in OWN_KEYS and not expected.lists_member(key) for key in arguments)
+            if own or ends_like_closer(arguments) or may_lack_inner_bracket(arguments, expected):
+                return "a bracket is missing before a parameter or at the end"
+        return "a word that the schema does not admit" if sink.misplaces(reading.words) else ""
 
     def check_previous(self, *keys: str) -> None:
         """Reject the call before an object that is not a call, if that may have arguments of it."""
@@ -224,6 +224,8 @@ class JsonCalls:
         parameters, members = self._sink.tools.parameter_names(self.name), self.members
         if self.other_role:
             return f"the call is a message of the role {self.other_role}"
+        if self.has_arguments and not members:
+            return ""
         if self.has_arguments:
             is_known = not parameters or all(key.lower() in REMARK_KEYS and key not in parameters for key in members)
             values = ("".join(value) for value in members.values() if value[:1] == ["{"])
@@ -237,7 +239,7 @@ class JsonCalls:
 
     def _take_whole(self) -> str:
         """Start the call with the arguments that did not stream; return why they are none, or an empty string."""
-        if self._started:
+        if self.progress.started:
             return ""
         assert self.name is not None
         arguments: str | None = "".join(self._whole)
@@ -254,30 +256,45 @@ class JsonCalls:
 
     def discard(self) -> None:
         """Not a call: read to its end without sending."""
-        self._sink.finish()
+        self.progress.discard()
         self._stop_sending()
-        self._report(BodyStatus.NOT_A_CALL)
 
     def abandon(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
         """Reject the call: end it with an error if its name is an offered tool, else treat it as text.
 
         Raises `LimitError` if the arguments before the error are too long.
         """
-        if self.discarding:
+        if self.progress.discarding:
             return
         if self.name is None:
             self.check_previous(*self.members)
             self.discard()
             return
         self.arguments.flush()
-        if not self._started:
+        if not self.progress.started:
             self._start()
         if self._sink.is_open:
             self._sink.fail(kind, message, raw)
+        self.progress.discarding = "call"
         self._stop_sending()
 
     def _stop_sending(self) -> None:
-        self.discarding = True
         self.arguments.end()
         self._buffer.target = self._on_string = None
         self._whole.clear()
+
+
+def decode_object(encoded: str, limits: Limits) -> str | None:
+    """Return the strict JSON of the object in the JSON string `encoded`, or None; an empty string means `{}`."""
+    inner: str = json.loads(encoded).strip() or "{}"
+    if inner[0] != "{":
+        return None
+    reader = StrictJsonReader(compile_end_markers(()), limits)
+    parts = reader.buffer.target = []
+    try:
+        reader.read_whole(inner)
+    except (LimitError, NotStrictError):
+        return None
+    strict = "".join(parts)
+    is_doubtful = reader.mixes_line_breaks(strict) or (reader.has_backslash and mixes_escapes(json.loads(strict)))
+    return None if is_doubtful else strict

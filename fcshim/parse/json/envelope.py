@@ -139,18 +139,14 @@ class JsonEnvelope(ValueHandler):
 
     def on_value(self, first: str) -> None:
         """React to the start of a value; `first` is its first character, or a whole number or literal."""
-        if self._calls.discarding:
+        if self._calls.progress.discarding:
             return
         depth = len(self._containers)
-        if depth == self.outer_depth:
-            self._on_call_start(first)
-        elif depth == self._depth:
+        if depth == self._depth:
             self._on_member(first)
-
-    def _on_call_start(self, first: str) -> None:
-        if self.has_header:
+        elif depth == self.outer_depth and self.has_header:
             self._calls.begin_arguments(first)
-        elif first != "{":
+        elif depth == self.outer_depth and first != "{":
             if first == '"' and self._calls.reading is None:
                 self._calls.reject_previous("a string stands after the call")  # it may be the key of a member
             self._calls.abandon("malformed", "expected an object with name and arguments", first)
@@ -184,7 +180,7 @@ class JsonEnvelope(ValueHandler):
             self._reject_second_part(first)
             return
         self._calls.set_name(self._member_key)
-        if not self._calls.discarding:
+        if not self._calls.progress.discarding:
             self._calls.begin_arguments(first)
 
     def _reject_second_part(self, first: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from fcshim.events import StopReason
-from fcshim.parse.body import BodyReader, BodyStatus
+from fcshim.parse.body import BodyReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
 from fcshim.parse.json.surroundings import skip_space
@@ -146,7 +146,7 @@ class HeaderBody(JsonBody):
         if found is None:
             self._reader.stop = self._header.may_still_match(text, pos) is None
             if not self._reader.stop:
-                self._end_body(BodyStatus.NO_BODY)
+                self._progress.reject_body()
             return pos
         if self._header.name_in == "json":
             self._state = self._before_body

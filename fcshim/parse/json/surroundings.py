@@ -7,6 +7,7 @@ emitted as text.
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 from fcshim.parse.arguments.entities import QUOTE_ENTITIES
 from fcshim.parse.body import TrailingStatus, TrailingText
@@ -124,11 +125,10 @@ class JsonTrailer:
         `name_keys` none may follow. An object with a key that the call lacks may be a part of it; with `takes_all`, one
         with any parameter's.
         """
+        self.position: Literal["inside", "before_call", "at_end"] = "inside"
+        """Whether the next call begins here, or the body ends."""
         self.wait = False
-        self.ended = False
-        """True at the end of the body."""
-        self.next_call = False
-        """True before the next call."""
+        """True where more text is needed."""
         self.in_text = False
         """True in text that does not belong to the body."""
         self.unread = ""
@@ -164,11 +164,11 @@ class JsonTrailer:
         at = self._next_call(text, pos)
         if at == len(text):
             at = self._end_markers.end_of_marker(text, pos)
-            self.ended = at is not None and at > pos
+            self.position = "at_end" if at is not None and at > pos else "inside"
             self.in_text = at == pos
             self._check_bracket(text, pos)
-        else:
-            self.next_call = at is not None
+        elif at is not None:
+            self.position = "before_call"
         self.wait = at is None
         return pos if at is None else at
 
@@ -194,12 +194,12 @@ class JsonTrailer:
         self._check_bracket(text, pos)
         found = _SEPARATOR.match(text, pos) if self._semicolons else None
         if found is not None and found["next"] is not None:
-            self.next_call = True
+            self.position = "before_call"
             return found.end()
         is_rest = _is_rest_of_call(text, pos, self._has_argument)
         self._is_rest = self._is_rest or bool(is_rest)
         self.wait = is_rest is None or found is not None
-        self.ended = not self.wait
+        self.position = "inside" if self.wait else "at_end"
         return pos
 
     def _read_trailing_text(self, text: str, pos: int) -> int:
@@ -210,7 +210,7 @@ class JsonTrailer:
         elif status is TrailingStatus.TEXT:
             self._end_as_text()
         else:
-            self.ended = True
+            self.position = "at_end"
         return end
 
     def may_belong_to_call(self) -> bool:
@@ -222,7 +222,7 @@ class JsonTrailer:
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()
-        self.ended = True
+        self.position = "at_end"
 
     def close(self, tail: str) -> None:
         """End the reply: set `unread`."""

@@ -214,7 +214,7 @@ class LiteralBody(BodyReader):
     def _skip_trailing_space(self, text: str, pos: int) -> int:
         """Skip space after a call, which is trailing text if no call, bracket or comma follows it."""
         end = self._values.skip_space(text, pos)
-        if not self._progress.refused:
+        if self._progress.discarding != "body":
             self._trailing.add(text[pos:end])
         return end
 

@@ -8,12 +8,12 @@ import re
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.missing_brackets import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.tokens import DiscardingWriter, OpenContainer, TokenWriter
 from fcshim.parse.body import BodyProgress
 from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.parse.limits import Limits
+from fcshim.parse.misplaced_arguments import ends_like_closer, has_unlisted_key, may_lack_inner_bracket
 from fcshim.parse.sink import CallSink
 
 WRITING_ERRORS = (LimitError, NotStrictError)
@@ -58,14 +58,14 @@ class LiteralCall:
     def begin(self, name: str, *, is_certain: bool) -> None:
         """Begin a call of the tool that `name` means; discard it where that tool is not offered."""
         self.progress.begin_call()
-        self.is_text = self.progress.refused
+        self.is_text = bool(self.progress.discarding)
         self.escapes_doubtful = self.lacks_brackets = self.is_positional = False
         self.names.clear()
         self.words.clear()
         self.writer = self._sending
-        self._name = None if self.progress.refused else self._sink.resolve(name)
+        self._name = None if self.is_text else self._sink.resolve(name)
         self.is_certain = is_certain and self._name is not None
-        if self.progress.refused:
+        if self.is_text:
             self._stop_writing()
         elif self._name is None:
             self.discard()
@@ -198,7 +198,7 @@ class LiteralCall:
 
     def refuse(self) -> None:
         """Treat the current call, and all that follow it in this body, as text."""
-        self.progress.refused = True
+        self.progress.discarding = "body"
         self.discard()
 
     def abandon(self, kind: CallErrorKind, message: str) -> None:
@@ -212,7 +212,7 @@ class LiteralCall:
         if not self.flush():
             return
         self._sink.fail(kind, message)
-        self.progress.discarding = True
+        self.progress.discarding = "call"
         self._stop_writing()
 
     def abandon_unwritable(self, error: LimitError | NotStrictError) -> None:

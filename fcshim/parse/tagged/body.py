@@ -109,7 +109,7 @@ class TaggedBody(CallContentReader):
 
     def refuse(self) -> None:
         """Treat the current call, and all that follow it in this body, as text."""
-        self._progress.refused = True
+        self._progress.discarding = "body"
         self._discard_call()
 
     def dispose(self) -> None:
@@ -134,26 +134,25 @@ class TaggedBody(CallContentReader):
         certain = self._has_outer_marker and has_tag
         found = self._compiled.read_call(ahead, 0) if certain else self._compiled.read_confirmed_call(ahead, 0)
         if found is None:
-            found = (has_tag and self._read_call_with_children(ahead)) or self._read_call_with_text(ahead)
+            found = self._read_call_of_tool(ahead, has_tag=has_tag)
         if found is None:
             self._progress.reject_body()
             return pos
         return pos - len(prefix) + self._begin_call(found)
 
-    def _read_call_with_text(self, text: str) -> NamedTag | None:
-        """Read the opening tag of a custom tool, whose text begins in the next line."""
-        found = self._compiled.read_call(text, 0)
-        if found is None or not self._sink.tools.takes_text(found.name):
-            return None
-        return found if Scanner(text, found.end).skip("\n", "\r\n") else None
+    def _read_call_of_tool(self, text: str, *, has_tag: bool) -> NamedTag | None:
+        """Read a call's opening that only the tool makes certain.
 
-    def _read_call_with_children(self, text: str) -> NamedTag | None:
-        """Read the opening of an offered tool's call that an element with one of its parameters' names follows."""
-        found = self._compiled.read_call(text, 0)
-        if found is None or not self._sink.tools.offers_exactly(found.name):
+        An element with the name of a parameter follows it, or a line with the text of a custom tool.
+        """
+        found, tools = self._compiled.read_call(text, 0), self._sink.tools
+        if found is None:
             return None
-        child = _read_element(Scanner(text, found.end))
-        return found if child and self._sink.tools.has_parameter(found.name, child) else None
+        if has_tag and tools.offers_exactly(found.name):
+            child = _read_element(Scanner(text, found.end))
+            if child and tools.has_parameter(found.name, child):
+                return found
+        return found if tools.takes_text(found.name) and Scanner(text, found.end).skip("\n", "\r\n") else None
 
     def _between_calls(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)

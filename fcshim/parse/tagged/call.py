@@ -153,10 +153,11 @@ class TaggedCall:
     def read_object(self, text: str, pos: int, limits: Limits) -> int:
         """Read all arguments as one strict JSON object; return the position after its end, or where more is needed."""
         if self._object is None:
-            discarding = self._progress.discarding
-            if not discarding:
+            if self._progress.discarding:
+                self._object = StrictJsonReader(compile_end_markers(()), limits)
+            else:
                 self._start_call()
-            self._object = StrictJsonReader(compile_end_markers(()), limits) if discarding else self._writer
+                self._object = self._writer
         try:
             end = self._object.read(text, pos)
             self.object_ended = self._object.is_complete
@@ -231,7 +232,7 @@ class TaggedCall:
         if not self._progress.discarding:
             self._start_call()
             self._sink.fail(kind, message)
-        self._progress.discarding = True
+        self._progress.discarding = self._progress.discarding or "call"
 
     def _start_call(self) -> None:
         if not self._progress.started and self.name is not None:

@@ -230,10 +230,10 @@ class CallContentReader(BodyReader):
         return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)
 
     def _resolve(self, name: str) -> str | None:
-        if self._progress.refused:
+        if self._progress.discarding == "body":
             return None
         half = name[: len(name) // 2]
-        once = half if self._tags.twice and name == f"{half}.{half}" else ""
+        once = half if self._tags.call.twice and name == f"{half}.{half}" else ""
         return self._sink.resolve(name) or (self._sink.resolve(once) if once else None)
 
     def _close_call(self) -> None:

@@ -70,10 +70,7 @@ class CallMarkup:
     def pass_markup(self, text: str, pos: int) -> int:
         """Pass over the markup at `pos`, which is complete; return its end."""
         end = self.end_of_markup(text, pos)
-        if text[pos:end] in self._openings:
-            self.wrapper = text[pos:end]
-        elif self.wrapper and text.startswith(f"</{self.wrapper[1:]}", pos):
-            self.wrapper = ""
+        self.wrapper = text[pos:end] if text[pos:end] in self._openings else ""
         return end
 
     # Other spellings.

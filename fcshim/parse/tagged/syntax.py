@@ -72,43 +72,27 @@ class SuffixedCalls:
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return SuffixedReader(self, start_marker, sink, limits, dialect)
+
+        def choose(text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
+            try:
+                suffix = _read_suffix(text, pos) if start_marker.endswith(":") else ""
+            except MoreNeeded:
+                return READING
+            if not suffix:
+                return BodyStatus.NO_BODY
+            marker, end_marker = start_marker + suffix, f"{self.section_close[:-1]}:{suffix}"
+            compiled = compile_tags(self.tags.with_suffix(f":{suffix[:-1]}"), (marker,), (end_marker,))
+            call = replace(dialect.call, open=marker, close=end_marker, opens=())
+            own = replace(dialect, call=call, section=replace(dialect.section, open=""))
+            return TaggedBody(compiled, None, marker, sink, limits, own), pos + len(suffix)
+
+        return DelegatingReader(choose)
 
 
 def _read_suffix(text: str, pos: int) -> str:
     """Return the suffix at `pos` with the end of its tag, or an empty string."""
     scan = Scanner(text, pos)
     return scan.take(_SUFFIX) and scan.skip(">") and text[pos : scan.pos]
-
-
-class SuffixedReader(DelegatingReader):
-    """Reads the suffix, then delegates to the reader of calls with this suffix."""
-
-    def __init__(
-        self, syntax: SuffixedCalls, start_marker: str, sink: CallSink, limits: Limits, dialect: Dialect
-    ) -> None:
-        super().__init__()
-        self._syntax = syntax
-        self._dialect = dialect
-        self._start_marker = start_marker
-        self._sink = sink
-        self._limits = limits
-
-    def _choose(self, text: str, pos: int) -> tuple[BodyReader, int] | BodyStatus:
-        try:
-            suffix = _read_suffix(text, pos) if self._start_marker.endswith(":") else ""
-        except MoreNeeded:
-            return READING
-        if not suffix:
-            return BodyStatus.NO_BODY
-        marker, end_marker = self._start_marker + suffix, f"{self._syntax.section_close[:-1]}:{suffix}"
-        compiled = compile_tags(self._syntax.tags.with_suffix(f":{suffix[:-1]}"), (marker,), (end_marker,))
-        dialect = replace(
-            self._dialect,
-            call=replace(self._dialect.call, open=marker, close=end_marker, opens=()),
-            section=replace(self._dialect.section, open=""),
-        )
-        return TaggedBody(compiled, None, marker, self._sink, self._limits, dialect), pos + len(suffix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class Tag:
     """The attribute for a value's type, where the format has one."""
     name: str = ""
     """The name, where it is part of `head`."""
+    twice: bool = False
+    """True where the name may be doubled (`f.f`)."""
 
     @property
     def prefix(self) -> str:
@@ -63,8 +65,6 @@ class Tags:
     quote_open: str = ""
     """The start of quotes around a value that contains markers: inside them only `quote_close` counts."""
     quote_close: str = ""
-    nested: bool = False
-    """True where the parameter's tag is its key, and values are nested elements."""
     lines: bool = False
     """True where one line break after a value's opening tag, and one before its closing tag, are not content."""
     may_have_lines: bool = False
@@ -75,8 +75,6 @@ class Tags:
     """The type name of any other value; by default the JSON type's name."""
     entities: bool = False
     """True where attributes are escaped with `&quot;` and `&amp;`."""
-    twice: bool = False
-    """True where a call's name may be doubled (`f.f`)."""
     counter: str = ""
     """The attribute that numbers the calls, where the format has one."""
     gap: str = "\n"
@@ -94,6 +92,11 @@ class Tags:
         for name, marker in (*needed.items(), ("parameter's end", self.parameter.end)):
             if not marker:
                 raise ConfigError(f"parameter tags: {name} must not be empty")
+
+    @property
+    def nested(self) -> bool:
+        """True where the key ends the parameter's tags, `<key>` and `</key>`, and values are nested elements."""
+        return self.parameter_close == f"{self.parameter.head}/"
 
     def markers(self) -> tuple[str, ...]:
         """Return every fixed part of a tag."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fcshim.parse.json.defects import decode_object
+from fcshim.parse.json.call import decode_object
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 
 
