@@ -9,7 +9,7 @@ import re
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.scopes import ANYTHING, Members, SchemaMembers
-from fcshim.parse.arguments.tokens import DiscardingWriter, OpenContainer, TokenWriter
+from fcshim.parse.arguments.tokens import DiscardingWriter, TokenWriter
 from fcshim.parse.body import BodyProgress
 from fcshim.parse.call_keys import ARGUMENT_KEYS
 from fcshim.parse.limits import Limits
@@ -34,8 +34,6 @@ class LiteralCall:
         """Calls of this body that were started."""
         self.is_certain = False
         """True once this can only be a call: from here on an error ends the call, and the body is not text again."""
-        self.is_text = False
-        """True where the current call is not a call, so that its text was returned as text."""
         self.escapes_doubtful = False
         """True where a string of the call has a backslash that is not an escape."""
         self.lacks_brackets = False
@@ -58,7 +56,6 @@ class LiteralCall:
     def begin(self, name: str, *, is_certain: bool) -> None:
         """Begin a call of the tool that `name` means; discard it where that tool is not offered."""
         self.progress.begin_call()
-        self.is_text = bool(self.progress.discarding)
         self.escapes_doubtful = self.lacks_brackets = self.is_positional = False
         self.names.clear()
         self.words.clear()
@@ -77,6 +74,11 @@ class LiteralCall:
             return None
         return self._sink.tools.parameter_names(self._name)
 
+    @property
+    def is_text(self) -> bool:
+        """True where the current call is not a call, so that its text was returned as text."""
+        return self.progress.discarding == "body" or (bool(self.progress.discarding) and not self.progress.started)
+
     def arguments_members(self) -> Members:
         """Return what may stand in the arguments."""
         return ANYTHING if self._name is None else SchemaMembers(self._sink.tools.expectation_of(self._name))
@@ -94,10 +96,6 @@ class LiteralCall:
         """Return whether the schema admits an object for this parameter."""
         assert self._name is not None
         return self._sink.tools.expectation_of(self._name).member(parameter).admits("object", {})
-
-    def open_containers(self) -> list[OpenContainer]:
-        """Return the open containers, the arguments first."""
-        return self.writer.open_containers()
 
     # Writing.
 
@@ -193,7 +191,6 @@ class LiteralCall:
     def discard(self) -> None:
         """Not a call: read to its end without sending."""
         self.progress.discard()
-        self.is_text = True
         self._stop_writing()
 
     def refuse(self) -> None:

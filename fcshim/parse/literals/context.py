@@ -18,9 +18,9 @@ from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.strings import LiteralError, Matcher, StringReader
 from fcshim.parse.markers import compile_end_markers
 from fcshim.parse.readings.json_writer import open_string_content
-from fcshim.parse.readings.literals import CALL_LIST, LiteralSearch
+from fcshim.parse.readings.literals import LiteralSearch
 from fcshim.parse.readings.search import LITERAL_COMMA
-from fcshim.parse.readings.steps import Frame, NoReadingError
+from fcshim.parse.readings.steps import CALL_LIST, Frame, NoReadingError
 
 LOOK_AHEAD = 256
 """Maximum characters to look at after a quote: a long name and some white space fit."""
@@ -97,7 +97,7 @@ class OpenBrackets:
         frame: Frame | None = None
         for closer in reversed(self.stack[0].closing_brackets[1:]):
             frame = Frame(closer, CALL_LIST, frame, keyed=False)
-        containers = self._call.open_containers()
+        containers = self._call.writer.open_containers()
         for bracket in self.stack:
             kind = bracket.kind
             is_written = kind in WRITTEN and bracket.depth < len(containers)

@@ -92,18 +92,14 @@ class PythonBody(LiteralBody):
 
     def _end_or_reject(self, pos: int) -> int:
         """Read text that starts no call: trailing text after a call, else the body is not one."""
-        if self._bare:
-            self._reject_operand()
+        if self._bare and self._list_depth and self._sink.is_complete and not self._is_separated:
+            # In a list without markers other text follows the call in its line: `[f() if x else g()]`.
+            self._sink.fail("malformed", "the call is a part of an expression")
         if self._call.call_count and (not self._bare or self._progress.final):
             self._state = self._in_trailing_text
         else:
             self._progress.reject_body()
         return pos
-
-    def _reject_operand(self) -> None:
-        """Reject a call in a list without markers if other text follows it in its line (`[f() if x else g()]`)."""
-        if self._list_depth and self._sink.is_complete and not self._is_separated:
-            self._sink.fail("malformed", "the call is a part of an expression")
 
     def _between_calls(self, text: str, pos: int) -> int:
         """Between two calls or after the last one."""
@@ -131,14 +127,13 @@ class PythonBody(LiteralBody):
         return pos
 
     def _after_list(self, text: str, pos: int) -> int:
-        """After a list without markers: `(` shows that the list was the text of a Markdown link."""
+        """After a list without markers: `(` shows that the list was the text of a Markdown link.
+
+        A bracket that the call lacks, or another argument, stands at the wrong place here.
+        """
         if text[pos] == "(":
             self._sink.fail_truncated("a link, not a call")
-        self._check_late_bracket(text[pos])
+        elif text[pos] in "),;" and self._call.lacks_brackets and self._sink.is_complete:
+            self._sink.fail("malformed", "a bracket at the wrong place")
         self._progress.end_body()
         return pos
-
-    def _check_late_bracket(self, char: str) -> None:
-        """Reject a call without its closing bracket if that bracket, or another argument, follows the list."""
-        if char in "),;" and self._call.lacks_brackets and self._sink.is_complete:
-            self._sink.fail("malformed", "a bracket at the wrong place")

@@ -17,12 +17,9 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.context import ARGUMENTS, ARRAY, DICT, SPREAD, TUPLE, BracketKind
 from fcshim.parse.literals.strings import RAW_PREFIX, LiteralError, Matcher, json_escape, string_syntax
-from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralValues
+from fcshim.parse.literals.values import LiteralValues
 
-_QUOTE_RUN = re.compile(r"\"{1,7}|'{1,7}")
 _MAX_QUOTE_RUN = 7
-_SPACE = re.compile(r"[ \t\r\n\f]*+")
-_COMMENT = re.compile(r"[^\n]*+")
 _MATCH_WORD = re.compile(r"[\w.+-]*+").match
 _KEY = re.compile(r"[^\W\d][\w-]*+")
 # Fast patterns for what usually stands between two values: one match instead of several states, with the same result.
@@ -37,14 +34,12 @@ _NEXT_PATTERNS: dict[BracketKind, Matcher] = {
     DICT: re.compile(f"{SPACE},{SPACE}{_MEMBER}").match,
     ARGUMENTS: re.compile(f"{SPACE},{SPACE}{_ARGUMENT}").match,
 }
-_MATCH_MEMBER = re.compile(f"{SPACE}{_MEMBER}").match
 
 
 class PythonValues(LiteralValues):
     """Reads the arguments of one call."""
 
     _next_patterns = _NEXT_PATTERNS
-    _match_member = staticmethod(_MATCH_MEMBER)
     _fast_literals = _LITERALS
 
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
@@ -71,17 +66,14 @@ class PythonValues(LiteralValues):
                 pos = self._skip_comment(text, pos)
                 if self._in_comment:
                     return len(text)
-            found = _SPACE.match(text, pos)
-            assert found is not None
-            pos = found.end()
+            pos = super().skip_space(text, pos)
             if pos == len(text) or text[pos] != "#":
                 return pos
             self._in_comment = True
 
     def _skip_comment(self, text: str, pos: int) -> int:
-        found = _COMMENT.match(text, pos)
-        assert found is not None
-        end = found.end()
+        newline = text.find("\n", pos)
+        end = newline if newline >= 0 else len(text)
         marker = self._end_markers.search(text, pos, end)
         self._in_comment = marker is None and end == len(text)
         if self._in_comment and (partial := self._end_markers.partial_start(text, pos)) < end:
@@ -143,7 +135,7 @@ class PythonValues(LiteralValues):
         if char == "[":
             return self._open_bracket(ARRAY, "]", pos)
         if char == "{":
-            return self._open_brace(pos)
+            return self._open_bracket(DICT, "}", pos)
         return self._open_bracket(TUPLE, ")", pos) if char == "(" else self._read_word(text, pos)
 
     def _read_key(self, text: str, pos: int) -> int:
@@ -207,16 +199,12 @@ class PythonValues(LiteralValues):
 
     def _open_string(self, text: str, start: int, pos: int) -> int:
         """Begin a string with one quote or three, at `pos` after a prefix."""
-        found = _QUOTE_RUN.match(text, pos)
-        assert found is not None
-        run = found[0]
-        size = len(run)
-        if found.end() == len(text) and size < _MAX_QUOTE_RUN:
+        run = text[pos : pos + _MAX_QUOTE_RUN]
+        size = len(run) - len(run.lstrip(run[0]))
+        if pos + size == len(text) and size < _MAX_QUOTE_RUN:
             self._progress.need_more(start)
         if self.string.key is None and self.brackets[-1].kind is ARGUMENTS and not self._has_name:
             self._name_argument(pos)
         quote = run[:3] if size in {3, 6} else run[0]
         self._begin_string(string_syntax(text[start:pos].lower(), quote, self._end_markers))
-        if size not in {1, 2, 3, 6}:
-            raise DoubtfulQuoteError(pos + 1)
         return pos + len(quote)

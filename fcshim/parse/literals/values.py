@@ -38,6 +38,8 @@ from fcshim.parse.literals.context import (
 )
 from fcshim.parse.literals.strings import LiteralError, LiteralStringSyntax, Matcher, StringReader
 
+SPACE = re.compile(r"[ \t\r\n\f]*+")
+
 
 class DoubtfulQuoteError(Exception):
     """Whether the quote at `pos` ends its string is decided at the end of the body."""
@@ -53,11 +55,9 @@ class LiteralValues(ABC):
     Its states raise `LiteralError`, `PartialTokenError` and `DoubtfulQuoteError`, and what a write raises.
     """
 
-    _next_patterns: ClassVar[dict[BracketKind, Matcher]]
+    _next_patterns: ClassVar[dict[BracketKind, Matcher]] = {}
     """Fast patterns for what follows a value in a bracket: a comma and the next value (see `fast_patterns`); the group
     `key` is the next key."""
-    _match_member: Matcher
-    """A fast pattern for the first key of a dict, and its value."""
     _fast_literals: ClassVar[dict[str, str]] = {}
     """The JSON of the atoms in these patterns that JSON writes in another way."""
 
@@ -103,9 +103,10 @@ class LiteralValues(ABC):
 
     # The syntax.
 
-    @abstractmethod
     def skip_space(self, text: str, pos: int) -> int:
         """Return the end of the white space (and comments) at `pos`, which is not the end of the text."""
+        found = SPACE.match(text, pos) if text[pos] <= " " else None
+        return pos if found is None else found.end()
 
     @abstractmethod
     def _read_value(self, text: str, pos: int) -> int:
@@ -203,22 +204,6 @@ class LiteralValues(ABC):
         raise LiteralError(f"expected a comma or a bracket, found {char!r}", pos)
 
     # Brackets.
-
-    def _open_brace(self, pos: int) -> int:
-        """Open a dict, whose first member a fast pattern may match."""
-        end = self._open_bracket(DICT, "}", pos)
-        self.read_next = self._before_member
-        return end
-
-    def _before_member(self, text: str, pos: int) -> int:
-        """Before the first key of a dict."""
-        found = self._match_member(text, pos)
-        if found is not None:
-            if found.lastgroup in COMPLETE_GROUPS:
-                return self._read_fast_item(self.brackets[-1], found)
-            self._progress.need_more(pos)
-        self.read_next = self._before_item
-        return pos
 
     def _open_bracket(self, kind: BracketKind, closer: str, pos: int) -> int:
         if len(self.brackets) > self._limits.depth:

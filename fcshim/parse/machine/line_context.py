@@ -18,6 +18,7 @@ BYTE_ORDER_MARK = "\ufeff"
 _HEAD_SIZE = 96
 """Characters of a line that are kept; a longer one announces no example."""
 _MAX_INDENT = 16
+"""Characters of white space from which on a position is not the start of a line."""
 _MAX_LINES = 64
 _HEAD_AFTER_CALL = "    ."
 """Stands for the line before a call: indented, so that a list goes on after the call."""

@@ -116,13 +116,14 @@ class OpeningFinder:
         return (_line_opening(body, quote), quote) if body else None
 
     def _find_in_list(self, text: str, pos: int) -> FoundOpening:
-        """Return the call in an item of a Markdown list."""
+        """Return the call in an item of a Markdown list; the item's bullet is a part of its marker."""
         item = Scanner(text, pos).take(_LIST_ITEM)
         at = pos + len(item)
         if not item or (text[at].isalpha() and not self._sink.tools.may_begin_call(text[at])):
             return None
         is_tag = text[at] in FIRST_CHARS and text[at] != "["
-        return _after_prefix(item, (self._find_unknown_tag if is_tag else self.find_line)(text, at))
+        found = (self._find_unknown_tag if is_tag else self.find_line)(text, at)
+        return found and (replace(found[0], starts_body=False), item + found[1])
 
     def find_in_section(self, section: Dialect, text: str, pos: int) -> FoundOpening:
         """Return the call of a section that opens at `pos`."""
@@ -235,31 +236,19 @@ def _line_opening(body: Body, quote: str) -> Opening:
     return Opening(dialect, primary=False, starts_body=not quote)
 
 
-def _after_prefix(prefix: str, found: FoundOpening) -> FoundOpening:
-    """Return an opening with the text before it, which is a part of its marker."""
-    if not found:
-        return None
-    opening, marker = found
-    return replace(opening, starts_body=False), prefix + marker
-
-
 def _in_section(opening: Opening, section: Dialect) -> Opening:
     """Return the opening of a call that the section's end marker may end."""
     return replace(opening, dialect=replace(opening.dialect, section=section.section))
 
 
 def _open_wrapper(marker: str, closers: tuple[str, ...], body: Body, *, without_text: bool = False) -> Opening:
-    close, closes = _first_and_others(closers)
-    dialect = Dialect("wrapper", "", body, CallMarkers(marker, close, closes=closes, without_text=without_text))
+    close, *closes = closers or ("",)
+    dialect = Dialect("wrapper", "", body, CallMarkers(marker, close, closes=tuple(closes), without_text=without_text))
     return Opening(dialect, primary=False)
 
 
 def _open_section(marker: str, closers: tuple[str, ...], call: Opening) -> Opening:
     """Return the section of calls that a tag opens, from its first call."""
-    close, closes = _first_and_others(closers)
-    dialect = replace(call.dialect, section=Markers(marker, close, closes=closes))
+    close, *closes = closers or ("",)
+    dialect = replace(call.dialect, section=Markers(marker, close, closes=tuple(closes)))
     return Opening(dialect, primary=False, section=True)
-
-
-def _first_and_others(markers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    return (markers[0] if markers else ""), markers[1:]

@@ -107,9 +107,8 @@ class DefectReports:
         An explanation, which shows places or types of values (`<city>`, `...`), is not reported.
         """
         has_failed = self._sink.accepted_count == pending.accepted_before + pending.accepted
-        if self._sink.call_count <= self._calls_before:
-            return
-        if has_failed and _PLACEHOLDER.search(text) is None and not self._output.pending_is_quoted():
+        has_begun = self._sink.call_count > self._calls_before
+        if has_begun and has_failed and _PLACEHOLDER.search(text) is None and not self._output.pending_is_quoted():
             self.report_unreadable()
 
     def report_unknown_syntax(self, marker: str, pos: int) -> None:

@@ -39,14 +39,14 @@ from fcshim.parse.readings.edits import (
 )
 from fcshim.parse.readings.json_writer import JsonReading, JsonWriter, open_string_content
 from fcshim.parse.readings.search import BEFORE_LITERAL, LITERAL_COMMA, OTHER_QUOTES, ReadingSearch
-from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, State, Step, done
+from fcshim.parse.readings.steps import CALL_LIST, Follows, Frame, NoReadingError, OpenString, State, Step, done
 
 UNESCAPED_AT: frozenset[CommitPoint] = frozenset({"start", "opened"})
 """Where a body that is escaped as a whole deviates from strict JSON: at its first key."""
-_QUOTES = "\"'"
 _ASCII = str.maketrans("，：｛｝［］＝", ",:{}[]=")
 """Punctuation as Chinese and Japanese keyboards write it, and what it stands for outside strings."""
-_SPACE = re.compile(r"(?>(?:[\s\ufeff]++|//[^\n]*+|\#[^\n]*+|/\*(?>(?:[^*]|\*(?!/))*)\*/)*)")
+_SPACE = re.compile(r"(?>(?:[\s\ufeff]++|//[^\n]*+|\#[^\n]*+|/\*(?>(?:[^*]|\*(?!/)){0,2048})\*/)*)")
+"""White space and comments; `/*` without an end is searched for one at each quote, so that a comment has a bound."""
 _END = re.compile(r"(?>(?:[\s\ufeff]++|`{3,8}[a-z0-9]*+)*)\Z")
 _SURPLUS_BRACKETS = re.compile(r"[\s}\]｝］]*+")
 _KEY = re.compile(
@@ -74,12 +74,11 @@ _SECOND = re.compile(rf"{_SECOND_SIGN}?\s{{0,64}}{_SECOND_START}|{_SECOND_SIGN}\
 """A sign or nothing, and the start of a value; that of a string is not the end of a literal in code."""
 _SECOND_AFTER_WORD = re.compile(rf"{_SECOND.pattern}|{_SECOND_SIGN}\s{{0,64}}(?=[\"'])|\s{{0,64}}{_EMPTY_STRING}")
 _REPEATED = re.compile(rf"\s{{0,64}},?\s{{0,64}}(?:{_SECOND_START}|{_EMPTY_STRING})")
-_QUOTE = re.compile(r"[\"']")
+QUOTE = re.compile(r"[\"']")
 _FULL_STOP = re.compile(r"\.(?=\s+[\"'])")
 _VALUE_START = re.compile(r"[\"'“”{\[｛［\d+-]|(?:true|false|null|True|False|None)\b")
 _CALL_LINE = re.compile(r"(?:\n|\\n)[ \t]*(?:\[\s{0,16})?\{\s{0,16}\\?[\"'](\w{1,64})\\?[\"']\s{0,16}:")
 """A line in a string, written as JSON, which begins like a call without markers."""
-_ENDS = re.compile(r"\s{0,64}(?P<closers>(?:[}\]｝］]\s{0,64}){0,65})(?P<comma>[,，]\s*)?")
 
 
 def read_json(
@@ -184,16 +183,10 @@ class JsonSearch(ReadingSearch):
             return
         if found[0] not in "\"'{}[],:":
             self.open_string(step, '"', found.end(), WRONG_QUOTE)
-        self._add_surplus(step, self._value, found)
+        self.add(step, self._value, found.end(), step.frame, SURPLUS)
         for bracket in self.closers:
             if bracket != char and (bracket != "{" or self._begins_member(found.end())):
                 self._open(step, bracket, found.end(), WRONG_BRACKET)
-
-    def _add_surplus(self, step: Step, state: State, symbol: re.Match[str]) -> None:
-        """Add the step over a character that is left over; a quote is if it stands beside another one."""
-        around = self.text[symbol.start() - 1 : symbol.start()] + self.text[symbol.end() : symbol.end() + 1]
-        if symbol[0] not in _QUOTES or symbol[0] in around:
-            self.add(step, state, symbol.end(), step.frame, SURPLUS)
 
     # Brackets.
 
@@ -235,7 +228,7 @@ class JsonSearch(ReadingSearch):
         if found and frame.members.lists_member(found["word"]):
             self._add_key(step, frame, found, DAMAGED_KEY)
         if symbol := _ONE_SYMBOL.match(self.text, pos):
-            self._add_surplus(step, self._key, symbol)
+            self.add(step, self._key, symbol.end(), frame, SURPLUS)
 
     # What follows a value.
 
@@ -257,7 +250,7 @@ class JsonSearch(ReadingSearch):
 
     def _add_quoted_comment(self, step: Step, state: State, end: int) -> bool:
         """Return whether a comment up to `end` holds a quote; then add the step behind it."""
-        if end - step.pos < 2 or not _QUOTE.search(self.text, step.pos, end):
+        if end - step.pos < 2 or not QUOTE.search(self.text, step.pos, end):
             return False
         self.add(step, state, end, step.frame, QUOTED_COMMENT)
         return True
@@ -288,7 +281,7 @@ class JsonSearch(ReadingSearch):
         found = _ONE_SYMBOL.match(self.text, pos)
         if found is None:
             return
-        self._add_surplus(step, self._after, found)
+        self.add(step, self._after, found.end(), frame, SURPLUS)
         if char not in "\"'":
             self._next(step, frame, found.end(), WRONG_COMMA)
         if char != frame.closer:
@@ -330,14 +323,13 @@ class JsonSearch(ReadingSearch):
 
     def _end(self, step: Step, frame: Frame) -> None:
         """Close all brackets at the end of the text."""
-        edits: tuple[Edit, ...] = (END_MISSING,)
         last: Step | None = step
-        outer: Frame | None = frame
-        while outer is not None and last is not None:
-            parent = outer.parent
+        open_frame: Frame | None = frame
+        while open_frame is not None and open_frame.members is not CALL_LIST and last is not None:
+            parent, token = open_frame.parent, (open_frame.closer, 0, 0)
             state = done if parent is None else self._after
-            last = self.add(last, state, len(self.text), parent, *edits, token=(outer.closer, 0, 0))
-            outer, edits = parent, ()
+            last = self.add(last, state, len(self.text), parent, END_MISSING, token=token)
+            open_frame = parent
 
     def _swapped(self, step: Step) -> None:
         frame, char = step.frame, self.text[step.pos]
@@ -357,22 +349,36 @@ class JsonSearch(ReadingSearch):
 
     def follows(self, frame: Frame, pos: int) -> bool:
         """Return whether what follows a string that ends before `pos` is what follows a value in these brackets."""
-        found = _ENDS.match(self.text, pos)
-        assert found is not None
-        outer: Frame | None = frame
-        for char in found["closers"].translate(_ASCII).split():
-            for closer in char:
-                if outer is None or closer != outer.closer:
-                    return False
-                outer = outer.parent
-        if _END.match(self.text, found.end()):
-            return outer is None and not found["comma"]
-        if outer is None or not found["comma"]:
-            return False
-        key = self.key_at(found.end()) if outer.keyed else None
-        if key is None:
-            return not outer.keyed and _VALUE_START.match(self.text, found.end()) is not None
-        return outer.members.lists_member(key) is not False and key not in outer.keys
+        return self.what_follows(frame, pos) in {"next", "end"}
+
+    def what_follows(self, frame: Frame | None, pos: int) -> Follows:
+        """Return what follows a string that ends before `pos`."""
+        after_comma = False
+        while frame is not None and frame.members is not CALL_LIST:
+            start = pos
+            pos, char = self._skip(pos)
+            if QUOTE.search(self.text, start, pos):
+                return ""
+            if not char:
+                return "" if after_comma else "end missing"
+            if char == frame.closer:
+                frame, after_comma = frame.parent, False
+            elif char == "," and not after_comma:
+                after_comma = True
+            else:
+                return "next" if after_comma and self._begins_known_item(frame, pos) else ""
+            pos += 1
+        return self._what_follows_body(frame, pos)
+
+    def _begins_known_item(self, frame: Frame, pos: int) -> bool:
+        if not frame.keyed or frame.is_call:
+            return self._begins_item(frame, pos)
+        key = self.key_at(pos)
+        return key is not None and key not in frame.keys and frame.members.lists_member(key) is not False
+
+    def _what_follows_body(self, _frame: Frame | None, pos: int) -> Follows:
+        """Return what follows a string at `pos`, after the last bracket."""
+        return "end" if _END.match(self.text, pos) else ""
 
 
 def _edits_of_key(found: re.Match[str]) -> tuple[Edit, ...]:

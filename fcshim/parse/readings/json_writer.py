@@ -13,7 +13,6 @@ _OPENERS = "{["
 _ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
 _CONTROLS = re.compile(r"[\x00-\x1f]")
 _SURROGATE_ESCAPES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
-_ODD_BACKSLASHES = re.compile(r"(?<!\\)(?>(?:\\\\)*)\\\Z")
 _MAX_ESCAPES = 200
 _MAX_BEFORE = 4_000
 """Characters of an open string that are read again: an end of it may be damaged, and was sent as content."""
@@ -113,9 +112,15 @@ def _join_surrogates(found: re.Match[str]) -> str:
     return surrogates.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def is_escaped(text: str, pos: int) -> bool:
+    """Return whether an odd number of backslashes stands before `pos`."""
+    before = text[max(0, pos - _MAX_ESCAPES) : pos]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+
+
 def open_string_content(text: str) -> str:
     """Return the content of the open string at the end of JSON, or the end of it."""
     end = len(text)
-    while (at := text.rfind('"', 0, end)) >= 0 and _ODD_BACKSLASHES.search(text, max(0, at - _MAX_ESCAPES), at):
+    while (at := text.rfind('"', 0, end)) >= 0 and is_escaped(text, at):
         end = at
     return text[at + 1 :][-_MAX_BEFORE:]

@@ -7,18 +7,16 @@ escaped, in which the reader of the syntax reads on. It refuses every other mist
 
 import re
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from fcshim.parse.arguments.scopes import ANYTHING, Members
 from fcshim.parse.readings.edits import END_DOUBLED, END_MISSING, JOINED, NOT_ESCAPED, SECOND_VALUE
-from fcshim.parse.readings.json import JsonSearch
-from fcshim.parse.readings.steps import Frame, NoReadingError, OpenString, Step, done, tokens_of
+from fcshim.parse.readings.json import QUOTE, JsonSearch
+from fcshim.parse.readings.json_writer import is_escaped
+from fcshim.parse.readings.steps import CALL_LIST, Follows, Frame, NoReadingError, OpenString, Step, done, tokens_of
 
-Follows = Literal["", "next", "end", "end missing"]
-"""What follows a string: nothing that fits, the next value, the end of the body, or that end without its brackets."""
 _SPACE = re.compile(r"(?>(?:\s++|\#[^\n]*+)*)")
 _QUOTES = "\"'"
-_QUOTE = re.compile(r"[\"']")
 _STRING = re.compile(r"(?P<prefix>[rRfFuU]{1,2})?(?P<quote>\"{3}|'{3}|[\"'])")
 _ARGUMENT = re.compile(r"(?P<word>[^\W\d]\w{0,127})\s{0,64}[=:：](?!=)")
 _CALL = re.compile(r"(?:print\s{0,16}\(\s{0,16})?(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}([({])")
@@ -30,15 +28,6 @@ _EXPRESSION = re.compile(
     r"\s{0,64}[rRfFuU]{0,2}(?=[\"'])"
 )
 """What stands between two strings of an expression."""
-
-
-class CallListMembers(Members):
-    """What may stand in a list of calls: calls."""
-
-    holds_calls = True
-
-
-CALL_LIST = CallListMembers()
 
 
 class LiteralSearch(JsonSearch):
@@ -71,22 +60,12 @@ class LiteralSearch(JsonSearch):
             if kind != "string":
                 continue
             quote = quote if start == 0 else self.text[start - 1]
-            for at in self._inner_quotes(quote, max(start, before), end):
-                out += (self.text[copied:at], "\\")
-                copied = at
+            at = max(start, before) - 1
+            while (at := self.text.find(quote, at + 1, end)) >= 0:
+                if not is_escaped(self.text, at):
+                    out += (self.text[copied:at], "\\")
+                    copied = at
         return "".join((*out, self.text[copied:]))
-
-    def _inner_quotes(self, quote: str, pos: int, end: int) -> list[int]:
-        found = []
-        while pos < end:
-            at = self.text.find(quote, pos, end)
-            if at < 0:
-                break
-            backslashes = at - len(self.text[:at].rstrip("\\"))
-            if backslashes % 2 == 0:
-                found.append(at)
-            pos = at + 1
-        return found
 
     def content_end(self, start: int) -> int:
         """Return where a string that is not escaped ends at the latest; the quotes of a raw one cannot be escaped."""
@@ -154,15 +133,6 @@ class LiteralSearch(JsonSearch):
         """Return the start of a string which continues the one that ends before `pos`, as in Python."""
         return _STRING.match(self.text, self._skip(pos)[0]) if frame.keyed or frame.closer == ")" else None
 
-    def _end(self, step: Step, frame: Frame) -> None:
-        """Close the brackets of a call at the end of the text."""
-        last: Step | None = step
-        inner: Frame | None = frame
-        while inner is not None and not inner.members.holds_calls and last is not None:
-            token = (inner.closer, 0, 0)
-            last = self.add(last, self._after, len(self.text), inner.parent, END_MISSING, token=token)
-            inner = inner.parent
-
     def _add_second_value(self, step: Step, frame: Frame) -> None:
         super()._add_second_value(step, frame)
         if not frame.repeats and NOT_ESCAPED not in step.styles and (found := _EXPRESSION.match(self.text, step.pos)):
@@ -173,30 +143,42 @@ class LiteralSearch(JsonSearch):
 
     def _calls(self, step: Step) -> None:
         """Between two calls, or after the last one."""
-        found = _SEPARATORS.match(self.text, step.pos)
-        assert found is not None
-        frame, end = step.frame, found.end()
-        closers = found[0].count("]")
-        # In a string that is not escaped, a line of code may end like the last call.
-        is_code = not closers and NOT_ESCAPED in step.styles
-        while frame is not None and closers:
-            frame, closers = frame.parent, closers - 1
-        call = _CALL.match(self.text, end)
-        members = self._arguments_of(call[1]) if call else None
-        if call is not None and members is not None:
-            arguments = Frame(self.closers[call[2]], members, frame, keyed=True)
+        end, frame, closers = self._after_separators(step.frame, step.pos)
+        separators = self.text[step.pos : end]
+        call = self._call_at(end)
+        if call is not None:
+            found, members = call
+            arguments = Frame(self.closers[found[2]], members, frame, keyed=True)
             arguments.is_call = True
-            self.add(step, self._key, call.end(), arguments, token=("call", *call.span(1)))
+            self.add(step, self._key, found.end(), arguments, token=("call", *found.span(1)))
         elif end == len(self.text):
             edits = ((END_MISSING,) if frame is not None else ()) + ((END_DOUBLED,) if closers else ())
             self.add(step, done, end, None, *edits)
-        elif frame is None and (self._is_text(end) or ("\n" in found[0] and not is_code)):
-            self.add(step, done, end, None)
+        elif frame is None:
+            # In a string that is not escaped, a line of code may end like the last call.
+            is_code = "]" not in separators and NOT_ESCAPED in step.styles
+            if self._is_text(end) or ("\n" in separators and not is_code):
+                self.add(step, done, end, None)
+
+    def _after_separators(self, frame: Frame | None, pos: int) -> tuple[int, Frame | None, int]:
+        """Return the position after what separates calls, the list that is still open, and the brackets too many."""
+        found = _SEPARATORS.match(self.text, pos)
+        assert found is not None
+        closers = found[0].count("]")
+        while frame is not None and closers:
+            frame, closers = frame.parent, closers - 1
+        return found.end(), frame, closers
+
+    def _call_at(self, pos: int) -> tuple[re.Match[str], Members] | None:
+        """Return the start of a call of an offered tool at `pos`, and what may stand in its arguments."""
+        found = _CALL.match(self.text, pos)
+        members = self._arguments_of(found[1]) if found else None
+        return None if found is None or members is None else (found, members)
 
     def _is_text(self, end: int) -> bool:
         """Return whether the text at `end` has no quotes, and stands apart from the calls before it."""
         stands_apart = self.text[end - 1].isspace() or self.text.startswith(_MARKER_STARTS, end)
-        return stands_apart and _QUOTE.search(self.text, end) is None
+        return stands_apart and QUOTE.search(self.text, end) is None
 
     def _begins_item(self, frame: Frame, pos: int) -> bool:
         if not frame.is_call:
@@ -212,43 +194,15 @@ class LiteralSearch(JsonSearch):
         string = self._continuation(frame, pos)
         return bool(self.what_follows(frame, pos)) or (string is not None and "\n" in self.text[pos : string.start()])
 
-    def what_follows(self, frame: Frame | None, pos: int) -> Follows:
-        """Return what follows a string that ends before `pos`."""
-        after_comma = False
-        while frame is not None and not frame.members.holds_calls:
-            start = pos
-            pos, char = self._skip(pos)
-            if _QUOTE.search(self.text, start, pos):
-                return ""
-            if not char:
-                return "" if after_comma else "end missing"
-            if char == frame.closer:
-                frame, after_comma = frame.parent, False
-            elif char == "," and not after_comma:
-                after_comma = True
-            else:
-                return "next" if after_comma and self._begins_known_item(frame, pos) else ""
-            pos += 1
-        return self._what_follows_calls(frame, pos)
-
-    def _begins_known_item(self, frame: Frame, pos: int) -> bool:
-        key = self.key_at(pos) if frame.keyed and not frame.is_call else None
-        if key is not None:
-            return key not in frame.keys and frame.members.lists_member(key) is not False
-        return self._begins_item(frame, pos)
-
-    def _what_follows_calls(self, frame: Frame | None, pos: int) -> Follows:
-        found = _SEPARATORS.match(self.text, pos)
-        assert found is not None
-        end, closers = found.end(), found[0].count("]")
-        while frame is not None and closers:
-            frame, closers = frame.parent, closers - 1
-        is_exact = frame is None and not closers and not set(found[0]) & set(")}")
+    def _what_follows_body(self, frame: Frame | None, pos: int) -> Follows:
+        """Return what follows a string at `pos`, after the arguments of its call."""
+        end, frame, closers = self._after_separators(frame, pos)
+        separators = self.text[pos:end]
+        is_exact = frame is None and not closers and not set(separators) & set(")}")
         if end == len(self.text):
             return "end" if is_exact else "end missing"
-        call = _CALL.match(self.text, end)
-        if call is not None and self._arguments_of(call[1]) is not None:
+        if self._call_at(end) is not None:
             return "next"
         if is_exact and self._is_text(end):
             return "end"
-        return "end missing" if is_exact and "\n" in found[0] else ""
+        return "end missing" if is_exact and "\n" in separators else ""

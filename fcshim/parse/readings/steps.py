@@ -1,7 +1,7 @@
 """The steps of a reading, the open brackets and the open string at each of them, and what the steps have read."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from fcshim.parse.arguments.scopes import Members
 from fcshim.parse.readings.edits import Edit
@@ -17,6 +17,19 @@ class NoReadingError(Exception):
         super().__init__(message)
         self.unclosed = unclosed
         self.whole = whole
+
+
+Follows = Literal["", "next", "end", "end missing"]
+"""What follows a string: nothing that fits, the next value, the end of the body, or that end without its brackets."""
+
+
+class CallListMembers(Members):
+    """What may stand in a list of calls: calls."""
+
+    holds_calls = True
+
+
+CALL_LIST = CallListMembers()
 
 
 class Frame:
