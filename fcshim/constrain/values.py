@@ -283,7 +283,7 @@ class SchemaValueWriter:
             if values:
                 if keywords.all_names:
                     self._rules.note("names that must be absent are not excluded")
-                return self._free_members(context, values, minimum, maximum, self._key(keywords, context))
+                return self._free_members(context, values, minimum, maximum, _key(keywords, context, self._rules))
         for keyword, _ in keywords.name_schemas if members else ():
             self._rules.note(f"{keyword} is not enforced")
         pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
@@ -339,20 +339,6 @@ class SchemaValueWriter:
             return context.syntax.free_arguments(self._rules, values, minimum, maximum)
         return context.syntax.map_of(self._rules, choice(value for _, value in values), minimum, maximum, key)
 
-    def _key(self, keywords: Keywords, context: _WriteContext) -> Expression | None:
-        """Admit the names that the schema allows but does not list; None where any name is to be admitted."""
-        schemas, syntax = keywords.name_schemas, context.syntax
-        in_json = syntax.map_value_syntax.has_string_keys and (
-            not context.argument or syntax.arguments is syntax.members
-        )
-        key = None
-        if schemas and in_json:
-            names = Keywords(tuple(schema for _, schema in schemas))
-            key = ScalarWriter(syntax.map_value_syntax, self._rules, argument=False).string(names, frozenset())
-        for keyword, _ in schemas if key is None else ():
-            self._rules.note(f"{keyword} is not enforced")
-        return key
-
     def _member(self, node: NodeId, key: str, schemas: tuple[JSON, ...], context: _WriteContext) -> Expression | None:
         inner = self._enter(node, schemas, context)
         values = (
@@ -385,7 +371,7 @@ class SchemaValueWriter:
         context: _WriteContext,
         other: Expression | None = None,
     ) -> Expression | None:
-        always_written = self._always_written(list(pairs), required, minimum)
+        always_written = _always_written(list(pairs), required, minimum)
         if always_written is None or (maximum is not None and maximum < len(always_written)):
             return None
         optional = [key for key in pairs if key not in always_written]
@@ -393,16 +379,6 @@ class SchemaValueWriter:
         brackets = context.syntax.arguments if context.argument else context.syntax.members
         written = [(value, key in always_written) for key, value in pairs.items() if key in kept]
         return self._rules.share(brackets.members(written, self._rules, other))
-
-    def _always_written(self, keys: list[str], required: list[str], minimum: int) -> set[str] | None:
-        """Return the keys that are always written: required ones, and more up to `minProperties`; None if too few."""
-        always_written = set(required)
-        if not always_written.issubset(keys):
-            return None
-        always_written.update(
-            [key for key in keys if key not in always_written][: max(minimum - len(always_written), 0)]
-        )
-        return always_written if len(always_written) >= minimum else None
 
 
 def arguments(schema: JSON, rules: Rules, syntax: ValueSyntax = JSON_SYNTAX) -> Expression:
@@ -428,3 +404,25 @@ def document(schema: JSON, rules: Rules) -> Expression:
 def _is_union_of(kind: str, found: Sequence[Keywords]) -> bool:
     """Return whether several alternatives admit containers of this kind."""
     return sum(each.literals is None and kind in each.kinds for each in found) > 1
+
+
+def _key(keywords: Keywords, context: _WriteContext, rules: Rules) -> Expression | None:
+    """Admit the names that the schema allows but does not list; None where any name is to be admitted."""
+    schemas, syntax = keywords.name_schemas, context.syntax
+    in_json = syntax.map_value_syntax.has_string_keys and (not context.argument or syntax.arguments is syntax.members)
+    key = None
+    if schemas and in_json:
+        names = Keywords(tuple(schema for _, schema in schemas))
+        key = ScalarWriter(syntax.map_value_syntax, rules, argument=False).string(names, frozenset())
+    for keyword, _ in schemas if key is None else ():
+        rules.note(f"{keyword} is not enforced")
+    return key
+
+
+def _always_written(keys: list[str], required: list[str], minimum: int) -> set[str] | None:
+    """Return the keys that are always written: required ones, and more up to `minProperties`; None if too few."""
+    always_written = set(required)
+    if not always_written.issubset(keys):
+        return None
+    always_written.update([key for key in keys if key not in always_written][: max(minimum - len(always_written), 0)])
+    return always_written if len(always_written) >= minimum else None

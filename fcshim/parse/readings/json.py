@@ -210,7 +210,11 @@ class JsonSearch(ReadingSearch):
         elif found := _KEY.match(self.text, pos):
             self._add_key(step, frame, found, *_edits_of_key(found))
         if char and self.may_err(step):
-            self._add_damaged_key(step, frame, pos)
+            found = _DAMAGED_KEY.match(self.text, pos)
+            if found and frame.members.lists_member(found["word"]):
+                self._add_key(step, frame, found, DAMAGED_KEY)
+            if symbol := _ONE_SYMBOL.match(self.text, pos):
+                self.add(step, self._key, symbol.end(), frame, SURPLUS)
 
     def _add_key(self, step: Step, frame: Frame, found: re.Match[str], *edits: Edit) -> None:
         group = _key_group(found)
@@ -222,13 +226,6 @@ class JsonSearch(ReadingSearch):
             edits = (*edits, UNKNOWN_KEY)
         token = ("key", *found.span(group))
         self.add(step, self._value, found.end(), frame.with_key(key, is_known=bool(is_known)), *edits, token=token)
-
-    def _add_damaged_key(self, step: Step, frame: Frame, pos: int) -> None:
-        found = _DAMAGED_KEY.match(self.text, pos)
-        if found and frame.members.lists_member(found["word"]):
-            self._add_key(step, frame, found, DAMAGED_KEY)
-        if symbol := _ONE_SYMBOL.match(self.text, pos):
-            self.add(step, self._key, symbol.end(), frame, SURPLUS)
 
     # What follows a value.
 
@@ -366,15 +363,13 @@ class JsonSearch(ReadingSearch):
             elif char == "," and not after_comma:
                 after_comma = True
             else:
-                return "next" if after_comma and self._begins_known_item(frame, pos) else ""
+                if not frame.keyed or frame.is_call:
+                    return "next" if after_comma and self._begins_item(frame, pos) else ""
+                key = self.key_at(pos) if after_comma else None
+                is_new = key is not None and key not in frame.keys and frame.members.lists_member(key) is not False
+                return "next" if is_new else ""
             pos += 1
         return self._what_follows_body(frame, pos)
-
-    def _begins_known_item(self, frame: Frame, pos: int) -> bool:
-        if not frame.keyed or frame.is_call:
-            return self._begins_item(frame, pos)
-        key = self.key_at(pos)
-        return key is not None and key not in frame.keys and frame.members.lists_member(key) is not False
 
     def _what_follows_body(self, _frame: Frame | None, pos: int) -> Follows:
         """Return what follows a string at `pos`, after the last bracket."""
