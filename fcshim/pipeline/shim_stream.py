@@ -8,6 +8,7 @@ closing brace added, they would say something else.
 import json
 import re
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 from fcshim.events import (
     Error,
@@ -53,9 +54,9 @@ class ShimStream:
     """
 
     __slots__ = (
-        "_accepted_call",
         "_after_reasoning",
         "_bare_call",
+        "_calls",
         "_ended",
         "_equal_calls",
         "_in_text",
@@ -64,8 +65,6 @@ class ShimStream:
         "_on_text",
         "_parallel",
         "_parser",
-        "_passthrough",
-        "_saw_call",
         "_stop_search",
         "_text_after_call",
         "_unescape",
@@ -94,14 +93,12 @@ class ShimStream:
         self._on_defect = on_defect
         self._unescape = unescape
         self._stop_search = stop_search
-        self._passthrough = unescape is None and stop_search is None
         self._parallel = parallel
         self._ended = False
         self._white_space = ""  # held back: dropped if a call follows or came before
         self._after_reasoning = False  # blank lines before the answer are dropped
         self._in_text = False  # text other than white space has come since the start or the last call
-        self._saw_call = False
-        self._accepted_call = False  # a call has ended without error
+        self._calls: Literal["", "begun", "accepted"] = ""  # accepted: one has ended without error
         self._last_call = ("", "")  # the name and arguments of the last call that has ended
         self._equal_calls = 0  # how often that call came in a row
         self._text_after_call = 0  # characters of text since the last call
@@ -136,10 +133,10 @@ class ShimStream:
             events = self._transform(events)
             return events if self._ended else events + self._finish("complete")
         if (
-            self._passthrough and len(events) == 1 and not self._withheld.is_active
+            len(events) == 1 and self._unescape is None and self._stop_search is None and not self._withheld.is_active
         ):  # nearly always, at a tenth of the cost of `_transform`
             kind = type(events[0])
-            if kind is ToolCallChunk or (kind is Text and self._in_text and not self._accepted_call):
+            if kind is ToolCallChunk or (kind is Text and self._in_text and self._calls != "accepted"):
                 return events
         return self._transform(events) if events else events
 
@@ -210,7 +207,7 @@ class ShimStream:
         return self._search_stops(text)
 
     def _search_stops(self, text: str) -> list[Event]:
-        if self._accepted_call:
+        if self._calls == "accepted":
             self._text_after_call += len(text)
             surplus = self._text_after_call - MAX_TEXT_AFTER_CALL
             if surplus > 0:
@@ -222,21 +219,22 @@ class ShimStream:
         if not self._stop_search.found:
             return events
         self.finished = self._ended = True
-        return [*events, Stop("tool_use" if self._accepted_call else "stop_sequence")]
+        return [*events, Stop("tool_use" if self._calls == "accepted" else "stop_sequence")]
 
     def _start_call(self, event: ToolCallStart) -> list[Event]:
         text = self._release_text()
-        self._saw_call, self._white_space = True, ""
+        self._calls, self._white_space = self._calls or "begun", ""
         return [*text, *self._flush_stop_search(), event]
 
     def _end_call(self, event: ToolCallEnd) -> list[Event]:
         self._in_text = False
-        self._accepted_call = self._accepted_call or event.error is None
+        if event.error is None:
+            self._calls = "accepted"
         self._text_after_call = 0
         call = (event.tool_call_name, event.tool_call_arguments_complete)
         self._equal_calls = self._equal_calls + 1 if call == self._last_call and event.error is None else 1
         self._last_call = call
-        if (self._parallel or not self._accepted_call) and self._equal_calls < MAX_EQUAL_CALLS:
+        if (self._parallel or self._calls != "accepted") and self._equal_calls < MAX_EQUAL_CALLS:
             return [event]
         self.finished = self._ended = True
         return [event, Stop("tool_use")]
@@ -262,7 +260,7 @@ class ShimStream:
     def _end_reply(self, event: Stop) -> list[Event]:
         if self._bare_call is not None and (held := self._end_bare_call(event)):
             return held if self._ended else [*held, *self._end_reply(event)]
-        white_space = [] if self._saw_call or self._after_reasoning else self._search_stops(self._white_space)
+        white_space = [] if self._calls or self._after_reasoning else self._search_stops(self._white_space)
         if self._ended:  # at a stop sequence of white space
             return white_space
         self._ended = True

@@ -9,7 +9,7 @@ error in a stream unless it was truncated, and its excerpt the text of a whole r
 
 import base64
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -160,21 +160,19 @@ class MessagesEncoder:
         self._block_index = -1
         self._block_kind = ""  # of the open block
         self._delta_prefix = b""  # the bytes before each delta of the open block
-        self._started = False
+        self._progress: Literal["", "begun", "stopped", "done"] = ""
         self._arguments = BufferedArguments()  # of the open tool use
         self._outcomes = CallOutcomes()
         self._voided = False  # the open block is that of a truncated call, and no other one may open
         self._followed = False  # the reply continued after it; the continuation is left out
         self._web_tool_uses: list[WebToolUse] = []
-        self._stopped = False
-        self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
         """Return the bytes for these events. The API has one choice, so events of others are dropped."""
-        if self._done or choice or not events:
+        if self._progress == "done" or choice or not events:
             return b""
         out: list[bytes] = []
-        if not self._started:
+        if not self._progress:
             self._write_message_start(out)
         for event in self._without_failed_calls(events):
             # Fast path for nearly every event of a live stream.
@@ -185,24 +183,24 @@ class MessagesEncoder:
             else:
                 final_error = self._write(event, out)
                 if final_error is not None:
-                    self._done = True
+                    self._progress = "done"
                     out.append(_error_event(final_error))
                     break
         return b"".join(out)
 
     def close(self) -> bytes:
         """Return the clean end of the stream; an error if the reply has not ended; nothing after an error."""
-        if self._done:
+        progress, self._progress = self._progress, "done"
+        if progress == "done":
             return b""
-        self._done = True
-        return _write_event("message_stop", {}) if self._stopped else _error_event(UNFINISHED)
+        return _write_event("message_stop", {}) if progress == "stopped" else _error_event(UNFINISHED)
 
     def ping(self, note: str = "") -> bytes:
         """Return a `ping` event, after an SSE comment with the note."""
         return write_comment(note) + PING if note else PING
 
     def _write_message_start(self, out: list[bytes]) -> None:
-        self._started = True
+        self._progress = "begun"
         # The SDKs need a usage here; `message_delta` overrides its counts.
         message = message_dict(self._identity, [], _NOT_STOPPED, usage_dict(Usage(output_tokens=1)))
         out.append(_write_event("message_start", {"message": message}))
@@ -320,7 +318,7 @@ class MessagesEncoder:
         if reason in WHOLE_REASONS and (self._voided or self._outcomes.truncated):
             reason = "max_tokens"  # also after valid calls: for any other reason, tool runners run every block
         self._close_block(out)
-        self._stopped = True
+        self._progress = "stopped"
         delta = stop_fields(reason, self._request)
         usage = usage_dict(self._usage, self._web_tool_uses)
         out.append(_write_event("message_delta", {"delta": delta, "usage": usage}))
