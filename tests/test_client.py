@@ -159,7 +159,7 @@ async def test_tools_can_be_listed_by_signature():
     ("limit", "shown"),
     [
         ({"max_tools": 1}, "parameters are given here:\\n\\nadd(a?, b?)\\nother()"),
-        ({"prompt_budget": 100}, "function add("),
+        ({"prompt_budget": 100}, "\\nadd: Add.\\n- a?: integer"),
         ({"max_result": 10}, "[... 90 characters left out ...]"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from benchmarks.structure import load_source, trace_request, unnamed_files
 
-MOST_FILES, MOST_FUNCTIONS = 74, 632
+MOST_FILES, MOST_FUNCTIONS = 71, 616
 """What it passes through now; the bars of the benchmark are lower."""
 
 

@@ -306,8 +306,9 @@ def test_leaving_a_stream_waits_for_the_piece_that_the_model_is_writing():
             closed.append("closed")
 
     with SyncClient(generate=generate) as client:
-        next(client.stream("Hi"))
-        writing.wait()
+        stream = client.stream("Hi")  # a stream that nothing holds may end before the model goes on
+        next(stream)
+        assert writing.wait(60)
 
     assert ["closed"] == closed
 
