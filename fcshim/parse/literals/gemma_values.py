@@ -11,15 +11,22 @@ import re
 
 from fcshim.parse.arguments.atoms import atom_to_json
 from fcshim.parse.arguments.entities import holds_entity
+from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.arguments.literal_words import is_damaged_word
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
-from fcshim.parse.literals.context import ARRAY, DICT
+from fcshim.parse.literals.context import ARGUMENTS, ARRAY, DICT, BracketKind
 from fcshim.parse.literals.strings import LiteralError, Matcher, json_escape, string_syntax
 from fcshim.parse.literals.values import LiteralValues
 from fcshim.parse.markers import MAX_RUNS, EndMarkers, non_marker_char
 
+_FAST_VALUE = value_pattern(("true", "false", "null"), value_starts=r"<\"'\[{", after_atom=r",}\]")
+_MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)"
+_NEXT_PATTERNS: dict[BracketKind, Matcher] = {
+    ARRAY: re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}").match,
+    **dict.fromkeys((DICT, ARGUMENTS), re.compile(f"{SPACE},{SPACE}{_MEMBER}").match),
+}
 _NESTED_CALL = re.compile(r"[^\W\d][\w.]*\(")
 _HOLDS_KEY = re.compile(r"[^\W\d][\w-]*+:(?!//)")
 """A key in a string without quotes: a bracket or comma is missing before it."""
@@ -36,6 +43,8 @@ def _word_matcher(ends: str, markers: EndMarkers) -> Matcher:
 
 class GemmaValues(LiteralValues):
     """Reads the arguments of one call."""
+
+    _next_patterns = _NEXT_PATTERNS
 
     def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
         super().__init__(call, dialect, limits)

@@ -69,7 +69,7 @@ class LineContext:
                 self._read_lines()
             self.head = text[newline + 1 : newline + 1 + _HEAD_SIZE]
         elif len(self.head) < _HEAD_SIZE:
-            self.head = (self.head + text)[:_HEAD_SIZE]
+            self.head += text[:_HEAD_SIZE]
         self._last_text = text
 
     def _read_lines(self) -> None:
