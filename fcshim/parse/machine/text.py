@@ -160,9 +160,13 @@ class TextStates(StateGroup):
         markers, head = self._start_markers, self._output.line.head
         # Inside a line fewer characters can begin a marker, but that pattern matches only up to a newline.
         in_line = head and not head.isspace()
-        end = 0
-        for pattern in (markers.plain_text_in_line, markers.plain_text) if in_line else (markers.plain_text,):
-            found = pattern.match(text)
+        found = (markers.plain_text_in_line if in_line else markers.plain_text).match(text)
+        assert found is not None
+        end = found.end()
+        if end == len(text) or markers.all_markers.is_partial(text, end):
+            return end
+        if in_line:
+            found = markers.plain_text.match(text)
             assert found is not None
             end = found.end()
             if end == len(text) or markers.all_markers.is_partial(text, end):
