@@ -21,6 +21,7 @@ from fcshim.constrain.members import (
     required_members,
 )
 from fcshim.constrain.numbers import Bound
+from fcshim.constrain.subschemas import first_elements, list_of
 from fcshim.constrain.unevaluated import NOT_EVALUATED
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
@@ -100,7 +101,7 @@ class Keywords:
 
     def _narrow(self, part: dict[str, JSON]) -> None:
         types = part.get("type")
-        names = {types} if isinstance(types, str) else {name for name in _list(types) if isinstance(name, str)}
+        names = {types} if isinstance(types, str) else {name for name in list_of(types) if isinstance(name, str)}
         if names and names <= {*KINDS, "any"} and "any" not in names:
             self.kinds &= names | ({"integer"} if "number" in names else set())
         listed = part.get("enum")
@@ -209,7 +210,7 @@ class Keywords:
             for part in self._parts:
                 properties = part.get("properties")
                 member = properties.get(key) if isinstance(properties, dict) else None
-                if isinstance(member, dict) and (listed := _const(member) or _list(member.get("enum"))):
+                if isinstance(member, dict) and (listed := _const(member) or list_of(member.get("enum"))):
                     found[key] = listed
         return found
 
@@ -217,7 +218,7 @@ class Keywords:
 
     def elements(self) -> tuple[list[tuple[JSON, ...]], tuple[JSON, ...] | None]:
         """Return the schemas of each `prefixItems` element, and those of further elements; None allows no further."""
-        fixed = max((len(_prefix(part)) for part in self._parts), default=0)
+        fixed = max((len(first_elements(part)) for part in self._parts), default=0)
         first = [tuple(_element(part, at) for part in self._parts) for at in range(fixed)]
         rest = tuple(_element(part, fixed) for part in self._parts)
         return first, None if any(schema is False for schema in rest) else rest
@@ -344,16 +345,8 @@ def _kinds_of(value: JSON) -> set[str]:
 
 
 def _element(part: dict[str, JSON], at: int) -> JSON:
-    prefix = _prefix(part)
+    prefix = first_elements(part)
     if at < len(prefix):
         return prefix[at]
     key = "additionalItems" if isinstance(part.get("items"), list) else "items"
     return part.get(key, True)
-
-
-def _prefix(part: dict[str, JSON]) -> list[JSON]:
-    return _list(part.get("prefixItems")) or _list(part.get("items"))
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []

@@ -3,6 +3,7 @@
 Rule: keywords about names are enforced where they list names, apply to every name, or to all names that there may be.
 """
 
+from fcshim.constrain.subschemas import list_of
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 from fcshim.schema.node import has_lone_surrogate
@@ -35,7 +36,7 @@ def named_members(parts: Alternative) -> dict[str, tuple[JSON, ...]]:
 
 def required_members(parts: Alternative) -> list[str]:
     """Return the names of the required members."""
-    keys = (key for part in parts for key in _list(part.get("required")) if isinstance(key, str))
+    keys = (key for part in parts for key in list_of(part.get("required")) if isinstance(key, str))
     return list(dict.fromkeys(keys))
 
 
@@ -106,10 +107,6 @@ def _listed_names(part: dict[str, JSON]) -> list[str] | None:
     names = _dict(part, "propertyNames")
     listed = [names["const"]] if "const" in names else names.get("enum")
     return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) and listed else None
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []
 
 
 def _dict(part: dict[str, JSON], keyword: str) -> dict[str, JSON]:

@@ -42,3 +42,13 @@ def with_subschemas(schema: dict[str, JSON], change: Callable[[JSON], JSON]) -> 
         elif keyword in _ONE and (new := change(value)) is not value:
             changed[keyword] = new
     return {**schema, **changed} if changed else schema
+
+
+def list_of(value: JSON) -> list[JSON]:
+    """Return the value of a keyword that has a list; an empty one for any other value."""
+    return value if isinstance(value, list) else []
+
+
+def first_elements(schema: dict[str, JSON]) -> list[JSON]:
+    """Return the schemas of the first elements, each of its own: `prefixItems`, before 2020 a list of `items`."""
+    return list_of(schema.get("prefixItems")) or list_of(schema.get("items"))

@@ -1,5 +1,6 @@
 """`unevaluatedProperties` and `unevaluatedItems` as `additionalProperties` and `items` of one alternative."""
 
+from fcshim.constrain.subschemas import first_elements, list_of
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 
@@ -13,7 +14,7 @@ def close(alternative: Alternative) -> Alternative:
     """Add what the first part says about the members and elements that no part of the alternative evaluates."""
     if any(keyword in part for part in alternative for keyword in _UNKNOWN):
         return alternative
-    if any("allOf" in _list(part.get(NOT_EVALUATED)) for part in alternative):
+    if any("allOf" in list_of(part.get(NOT_EVALUATED)) for part in alternative):
         return alternative
     schema, closing = dict(alternative[0]), dict[str, JSON]()
     if "unevaluatedProperties" in schema:
@@ -28,7 +29,7 @@ def _other_members(alternative: Alternative, schema: JSON) -> dict[str, JSON]:
         return {"additionalProperties": True}
     found: dict[str, JSON] = {"additionalProperties": schema}
     for keyword in ("properties", "patternProperties"):
-        named = [part.get(keyword) for part in alternative if keyword not in _list(part.get(NOT_EVALUATED))]
+        named = [part.get(keyword) for part in alternative if keyword not in list_of(part.get(NOT_EVALUATED))]
         found[keyword] = dict.fromkeys((key for names in named if isinstance(names, dict) for key in names), True)
     return found
 
@@ -36,18 +37,14 @@ def _other_members(alternative: Alternative, schema: JSON) -> dict[str, JSON]:
 def _other_elements(alternative: Alternative, schema: JSON) -> dict[str, JSON]:
     if _evaluates_all(alternative, "items", "unevaluatedItems"):
         return {"items": True}
-    first = max(len(_list(part.get("prefixItems")) or _list(part.get("items"))) for part in alternative)
+    first = max(len(first_elements(part)) for part in alternative)
     return {"prefixItems": [True] * first, "items": schema}
 
 
 def _evaluates_all(alternative: Alternative, keyword: str, unevaluated: str) -> bool:
     """Return whether a part evaluates all members or elements, also those that no part names."""
     return any(
-        (keyword in part and not isinstance(part[keyword], list) and keyword not in _list(part.get(NOT_EVALUATED)))
+        (keyword in part and not isinstance(part[keyword], list) and keyword not in list_of(part.get(NOT_EVALUATED)))
         or (at and unevaluated in part)
         for at, part in enumerate(alternative)
     )
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []

@@ -246,12 +246,12 @@ class SchemaValueWriter:
         """Admit arrays with so many elements of one schema among the others."""
         found = self._value(contained.schemas, self._enter(node, contained.schemas, context))
         other = self._value(contained.others, self._enter(node, contained.others, context))
-        most = contained.most
-        if most is None and keywords.limits_contained():
+        if contained.most is None and keywords.limits_contained():
             self._rules.note("maxContains is not enforced")
         brackets, least = context.syntax.array, max(contained.least, 1)
+        most = least if contained.most is None else contained.most
         without = [] if contained.least or other is None else [brackets.repeated(context.syntax.item(other), 0, None)]
-        if found is None or (most is not None and most < least):
+        if found is None or most < least:
             return choice(without) if without else None
         element: Expression = context.syntax.item(found)
         more: Expression = EMPTY
@@ -259,10 +259,7 @@ class SchemaValueWriter:
             item = context.syntax.item(other)
             element = self._rules.share(series(Repeat(series(item, brackets.separator), 0, None, "items"), element))
             more = Repeat(series(brackets.separator, item), 0, None, "items")
-        further = None if most is None else most - 1
-        repeated = Repeat(
-            series(brackets.separator, element), least - 1, least - 1 if further is None else further, "items"
-        )
+        repeated = Repeat(series(brackets.separator, element), least - 1, most - 1, "items")
         return choice([*without, brackets.wrap(series(element, repeated, more))])
 
     def _object(self, node: NodeId, keywords: Keywords, context: _WriteContext, minimum: int = 0) -> Expression | None:

@@ -1,8 +1,8 @@
 """Writes the tool listing of a prompt: as configured, or at successively shorter levels.
 
-Theory of operation. Level 0 is the configured style. The next levels list the same tools in each shorter style, which
-keep the names and types of a schema. Each further level describes half as many tools as the level before and lists the
-others by name. Levels are rendered on demand.
+Theory of operation. Level 0 is the configured style. Each of the next levels lists the same tools in the next shorter
+style, which keeps the names and types of a schema. Each further level describes half as many tools as the level before
+and lists the others by name. Levels are rendered on demand.
 
 Where not all tools are described, the system prompt describes those that are most relevant to the user's first message;
 among equally relevant ones, those of a relevant tool's category.

@@ -64,8 +64,7 @@ def signature(name: str, description: str, parameters: JSON, returns: JSON = Non
     arguments = ", ".join(
         f"{_key(key)}{'' if required else '?'}: {types.type_of(schema)}" for key, schema, required in members
     )
-    result = _TypeWriter(returns).type_of(returns)
-    lines = [f"function {name}({arguments}): {result if len(result) <= _MAX_RESULT_TYPE else 'any'}"]
+    lines = [f"function {name}({arguments}): {_result_type(_TypeWriter(returns), returns)}"]
     if description:
         lines.append("Description: " + _indented(description))
     described = [f"- {_key(key)}{text}" for key, schema, _ in members if (text := types.description_of(schema))]
@@ -79,14 +78,13 @@ def compact(name: str, description: str, parameters: JSON, returns: JSON = None)
     """
     types = _TypeWriter(parameters, integer="integer")
     text = _indented(description)
-    lines = [f"{name if _PLAIN.fullmatch(name) else _json_text(name)}{': ' if text else ''}{text}"]
+    lines = [f"{_plain_name(name)}{': ' if text else ''}{text}"]
     for key, schema, required in _members(parameters):
         parts = ", ".join([types.type_of(schema), *types.notes_of(schema)])
         about = types.text_of(schema)
         lines.append(f"- {_key(key)}{'' if required else '?'}: {parts}{'. ' if about else ''}{about}")
     if returns is not None:
-        result = _TypeWriter(returns, integer="integer").type_of(returns)
-        lines.append(f"returns {result if len(result) <= _MAX_RESULT_TYPE else 'any'}")
+        lines.append(f"returns {_result_type(_TypeWriter(returns, integer='integer'), returns)}")
     return "\n".join(lines)
 
 
@@ -95,8 +93,7 @@ def outline(name: str, parameters: JSON) -> str:
     members = list(itertools.islice(_members(parameters), _MAX_OUTLINED + 1))
     names = [f"{_key(key)}{'' if required else '?'}" for key, _, required in members if len(key) <= _MAX_OUTLINED_NAME]
     is_complete = len(names) <= _MAX_OUTLINED and len(names) == len(members)
-    written_name = name if _PLAIN.fullmatch(name) else _json_text(name)
-    return f"{written_name}({', '.join([*names[:_MAX_OUTLINED], *([] if is_complete else ['...'])])})"
+    return f"{_plain_name(name)}({', '.join([*names[:_MAX_OUTLINED], *([] if is_complete else ['...'])])})"
 
 
 class _TypeWriter:
@@ -204,6 +201,17 @@ def _resolve(root: JSON, reference: JSON) -> JSON:
         key = unquote(step).replace("~1", "/").replace("~0", "~")
         found = found.get(key) if isinstance(found, dict) else None
     return found
+
+
+def _result_type(types: _TypeWriter, returns: JSON) -> str:
+    """Return the type of a result; `any` if it is too long to read."""
+    result = types.type_of(returns)
+    return result if len(result) <= _MAX_RESULT_TYPE else "any"
+
+
+def _plain_name(name: str) -> str:
+    """Return a tool's name, quoted where it could be read as more than a name."""
+    return name if _PLAIN.fullmatch(name) else _json_text(name)
 
 
 def _key(name: str) -> str:

@@ -17,7 +17,7 @@ AUTO = "auto"
 """The setting that takes what was measured for the model, or what its name implies."""
 OWN = "own"
 
-ToolsListing = Literal["auto", "schema", "signature", "compact"]
+ToolsListing = Literal["auto", ToolsStyle]
 """The setting of the listing: `auto` takes the one of the prompt style."""
 
 
