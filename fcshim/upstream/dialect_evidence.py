@@ -16,8 +16,6 @@ from collections.abc import Iterator
 import msgspec
 
 from fcshim.errors import FcshimError
-from fcshim.events import Text
-from fcshim.messages import Request, SystemMessage, TextPart, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.recognition import (
     SAMPLE_ARGUMENTS,
@@ -28,12 +26,12 @@ from fcshim.parse.recognition import (
     sample_messages,
     start_marker,
 )
-from fcshim.pipeline.exchange import Exchange
 from fcshim.prompt.render import render_reminder
 from fcshim.upstream.endpoint import Upstream
 from fcshim.upstream.measured import ProbeResult
 from fcshim.upstream.model_identity import ModelIdentity
 from fcshim.upstream.model_pages import fetch_object
+from fcshim.upstream.question import ask
 
 logger = logging.getLogger("fcshim.upstream")
 
@@ -157,22 +155,12 @@ async def _first_text(upstream: Upstream, model: str, dialect: Dialect) -> str:
     """Return the beginning of the reply, as soon as it is long enough. Raises `FcshimError`."""
     # A tenth of the dialect's whole prompt, which a CPU would read for seconds.
     instructions = f"{_FUNCTION}\n{render_reminder(dialect)}"
-    request = Request(
-        model=model,
-        messages=(SystemMessage((TextPart(instructions),)), UserMessage((TextPart(_QUESTION),))),
+    wanted = len(start_marker(dialect)) + 1
+    return await ask(
+        upstream,
+        model,
+        instructions,
+        _QUESTION,
         max_tokens=_MAX_TOKENS,
-        temperature=0.0,
-        stream=True,
+        is_enough=lambda text: len(text.lstrip()) >= wanted,
     )
-    codec, wanted = upstream.kind.codec, len(start_marker(dialect)) + 1
-    exchange = Exchange()
-    exchange.begin(request, codec)
-    text = ""
-    async with upstream.send_request(exchange.attempt.upstream_request) as reply:
-        if reply.status != 200:
-            raise codec.decode_error(reply.status, {}, await reply.read_error())
-        async for data in reply:
-            text += "".join(event.text for _, event in exchange.feed(data) if isinstance(event, Text))
-            if exchange.finished or len(text.lstrip()) >= wanted:
-                break
-    return text

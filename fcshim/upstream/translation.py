@@ -12,12 +12,12 @@ import msgspec
 
 from fcshim.errors import FcshimError
 from fcshim.events import Reasoning, Text
-from fcshim.messages import Request, SystemMessage, TextPart, Tool, UserMessage, text_of
+from fcshim.messages import Request, Tool, UserMessage, text_of
 from fcshim.pipeline.backends import Backend
-from fcshim.pipeline.exchange import Exchange
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.sanitize import sanitize_line
 from fcshim.upstream.endpoint import Upstream
+from fcshim.upstream.question import ask
 
 logger = logging.getLogger("fcshim.upstream")
 
@@ -78,27 +78,16 @@ class Translations:
     async def _ask(self, model: str, text: str, tools: Sequence[Tool], backend: Backend) -> str:
         """Return what the model writes. Raises `FcshimError`."""
         instructions = _INSTRUCTIONS.format(", ".join(tool.name for tool in tools)[:_MAX_NAMES])
-        request = Request(
-            model=model,
-            messages=(SystemMessage((TextPart(instructions),)), UserMessage((TextPart(text),))),
+        written = await ask(
+            self._upstream,
+            model,
+            instructions,
+            text,
             max_tokens=_MAX_TOKENS,
-            temperature=0.0,
-            stream=True,
             extra={"grammar": _GRAMMAR} if backend.form == "gbnf" else {},
+            kinds=(Text, Reasoning),
         )
-        codec, exchange = self._upstream.kind.codec, Exchange()
-        exchange.begin(request, codec)
-        translation = ""
-        async with self._upstream.send_request(exchange.attempt.upstream_request) as reply:
-            if reply.status != 200:
-                raise codec.decode_error(reply.status, {}, await reply.read_error())
-            async for data in reply:
-                translation += "".join(
-                    event.text for _, event in exchange.feed(data) if isinstance(event, Text | Reasoning)
-                )
-                if exchange.finished:
-                    break
-        return translation.strip()
+        return written.strip()
 
 
 def _names_tool(text: str, tools: Sequence[Tool], relevance: Relevance) -> bool:
