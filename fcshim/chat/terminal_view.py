@@ -51,10 +51,13 @@ class TerminalView:
         self._round_calls = 0  # in this round
         self._set_aside = False  # in this round
         self._call: CallRow | None = None  # the call that arrives
-        self._reports: list[tuple[str, str]] = []  # texts and styles that wait for the end of its row
+        self._streaming = False  # the text or the call that is being written has not ended
+        self._reports: list[tuple[str, str]] = []  # texts and styles that wait for its end
 
     def show(self, event: ChatEvent) -> None:
         """Show one event."""
+        if not isinstance(event, Usage):  # some servers send it with each piece
+            self._streaming = isinstance(event, Text | Reasoning | ToolCallStart | ToolCallChunk)
         match event:
             case Text():
                 self.output.write_answer(event.text if self._show_text else "")
@@ -74,6 +77,8 @@ class TerminalView:
                 self._end_round(event)
             case Usage() | Stop() | Error():
                 pass
+        if not self._streaming:
+            self._show_reports()
 
     def show_waiting(self) -> None:
         """Show a transient sign that the model has not answered yet."""
@@ -86,15 +91,16 @@ class TerminalView:
 
     def end_turn(self) -> None:
         """End the turn: the next output begins on a new line."""
-        self._set_aside = False
+        self._set_aside = self._streaming = False
+        self._call = None
         self.output.end_line()
-        self._end_row()
+        self._show_reports()
 
     def report(self, text: str, *, failed: bool) -> None:
-        """Print a report about something else than the turn; the row of a call is not broken by it."""
+        """Print a report about something else than the turn, once the text or the call being written has ended."""
         self._reports.append((text, "red" if failed else "dim"))
-        if self._call is None:
-            self._end_row()
+        if not self._streaming:
+            self._show_reports()
 
     def note(self, text: str) -> None:
         """Print a note of fcshim."""
@@ -172,10 +178,9 @@ class TerminalView:
         if event.error is not None:
             self.output.write(f" {event.error.kind}, so it does not run: {event.error.message}", "red")
         self.output.end_line()
-        self._end_row()
-
-    def _end_row(self) -> None:
         self._call = None
+
+    def _show_reports(self) -> None:
         reports, self._reports = self._reports, []
         for text, style in reports:
             self.output.write_wrapped(text, style)

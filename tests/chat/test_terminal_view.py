@@ -96,8 +96,18 @@ def test_a_report_waits_for_the_end_of_a_call():
     assert ['● f {"a": 1}', "calc is connected: 1 tool.", "calc is lost."] == rows[:3]
 
 
-def test_a_report_is_shown_when_the_turn_ends_within_a_call():
-    recording = RecordingView(terminal=True).show(*call()[:3])
+def test_a_report_waits_for_the_end_of_the_text():
+    recording = RecordingView(terminal=True).show(Text("add returned"), Usage())
+    recording.view.report("calc is connected: 1 tool.", failed=False)
+    recording.show(Text(" 42"), Stop("end_turn"))
+    rows = [row.rstrip() for row in emulate(recording.text.replace("\n", "\r\n").encode(), 60, 20).display]
+
+    assert ["add returned 42", "calc is connected: 1 tool."] == rows[:2]
+
+
+@pytest.mark.parametrize("events", [call()[:3], [Text("It is")]])
+def test_a_report_is_shown_when_the_turn_ends_within_a_part(events):
+    recording = RecordingView(terminal=True).show(*events)
     recording.view.report("calc is connected: 1 tool.", failed=False)
     recording.view.end_turn()
 
