@@ -56,27 +56,10 @@ class TerminalView:
 
     def show(self, event: ChatEvent) -> None:
         """Show one event."""
-        if not isinstance(event, Usage):  # some servers send it with each piece
-            self._streaming = isinstance(event, Text | Reasoning | ToolCallStart | ToolCallChunk)
-        match event:
-            case Text():
-                self.output.write_answer(event.text if self._show_text else "")
-            case Reasoning():
-                self.output.write(event.text, "dim italic")
-            case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
-                self._show_call(event)
-            case CallProgressed():
-                self._show_progress(event.progress)
-            case CallFinished():
-                self._show_result(event.message)
-            case CallStarted():
-                self.output.write_transient(f"  ⋯ {event.call.tool_call_name}")
-            case MarkupSetAside():
-                self._set_aside = True
-            case RoundEnded():
-                self._end_round(event)
-            case Usage() | Stop() | Error():
-                pass
+        if isinstance(event, Usage):  # some servers send it with each piece
+            return
+        self._streaming = isinstance(event, Text | Reasoning | ToolCallStart | ToolCallChunk)
+        self._write(event)
         if not self._streaming:
             self._show_reports()
 
@@ -128,6 +111,27 @@ class TerminalView:
         """Print a whole call, by its number from 1, with every character shown or named."""
         call = self.calls[number - 1]
         self.write_rows(describe_arguments(call.tool_call_name, call.tool_call_arguments_complete, self.output.width))
+
+    def _write(self, event: ChatEvent) -> None:
+        match event:
+            case Text():
+                self.output.write_answer(event.text if self._show_text else "")
+            case Reasoning():
+                self.output.write(event.text, "dim italic")
+            case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
+                self._show_call(event)
+            case CallProgressed():
+                self._show_progress(event.progress)
+            case CallFinished():
+                self._show_result(event.message)
+            case CallStarted():
+                self.output.write_transient(f"  ⋯ {event.call.tool_call_name}")
+            case MarkupSetAside():
+                self._set_aside = True
+            case RoundEnded():
+                self._end_round(event)
+            case Usage() | Stop() | Error():
+                pass
 
     def _end_round(self, event: RoundEnded) -> None:
         self._round_calls = 0
