@@ -6,15 +6,16 @@ after others have filled the caches. Only code of fcshim counts.
 
 import ast
 import asyncio
+import importlib.util
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import fcshim
-from benchmarks.report import Report, arguments
+from benchmarks.report import Cell, Report, arguments
 from benchmarks.request_trace import BODY, RequestTrace
 from fcshim.config import Config
 from fcshim.server.app import create_app
@@ -30,6 +31,7 @@ _REPLY = (
 )
 _SHORT_FUNCTION = 4
 _SHORT_MODULE = 120
+_MOST_ATTRIBUTES = 15
 _PATH_ROWS = (("files", 50), ("functions", 450), ("changes between packages", 120), ("deepest stack", 20))
 
 
@@ -94,9 +96,15 @@ class ClassSize:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The modules of the package, parsed."""
+    """The modules of a package, parsed; `folder` is the package's."""
 
+    folder: Path
     modules: dict[Path, ast.Module]
+
+    def count_lines(self) -> int:
+        """Return the lines that are neither blank nor a comment."""
+        lines = (line.strip() for path in self.modules for line in path.read_text(encoding="utf-8").splitlines())
+        return sum(bool(line) and line[0] != "#" for line in lines)
 
     def classes(self) -> Iterator[ClassSize]:
         """Yield the sizes of all classes."""
@@ -132,18 +140,16 @@ class Source:
             for path in self.modules
             if path.name != "__init__.py"
             and len(path.read_text(encoding="utf-8").splitlines()) < _SHORT_MODULE
-            and {each.parent for each in importers.get(_dotted(path), ())} == {path.parent}
-            and len(importers[_dotted(path)]) == 1
+            and [each.parent for each in importers.get(self._dotted(path), ())] == [path.parent]
         ]
 
-
-def load_source() -> Source:
-    """Parse every module of the package."""
-    return Source({path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))})
+    def _dotted(self, path: Path) -> str:
+        return ".".join(path.relative_to(self.folder.parent).with_suffix("").parts)
 
 
-def _dotted(path: Path) -> str:
-    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+def load_source(folder: Path = PACKAGE) -> Source:
+    """Parse every module of a package."""
+    return Source(folder, {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py"))})
 
 
 def _imported(module: ast.Module) -> Iterator[str]:
@@ -209,9 +215,37 @@ def unnamed_files(files: set[str]) -> list[str]:
     return [name for name in names if name not in text]
 
 
+def _compare(report: Report, source: Source, peers: Sequence[str]) -> None:
+    """Print what each installed package has per 1,000 lines of source: how far other projects go."""
+    columns = (
+        "package",
+        "lines",
+        "short functions called once",
+        "small modules of one importer",
+        "classes above 15 attributes",
+    )
+    rows: list[Sequence[Cell]] = []
+    for each in (source, *(load_source(_installed_folder(name)) for name in peers)):
+        lines = each.count_lines()
+        large = sum(size.attributes > _MOST_ATTRIBUTES for size in each.classes())
+        counts = (len(each.short_helpers()), len(each.small_satellites()), large)
+        rows.append((each.folder.name, lines, *(round(1000 * count / lines, 2) for count in counts)))
+    report.table("Per 1,000 lines", columns, rows)
+
+
+def _installed_folder(name: str) -> Path:
+    """Return the folder of an installed package. Raises `ValueError` if there is none."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError(f"expected an installed package, got {name!r}")
+    return Path(spec.submodule_search_locations[0])
+
+
 def main() -> int:
     """Count, report and return the exit status: 1 if a bar is missed."""
-    options = arguments(__doc__.partition("\n")[0]).parse_args()
+    parser = arguments(__doc__.partition("\n")[0])
+    parser.add_argument("--peers", nargs="+", default=(), metavar="PACKAGE", help="installed packages to compare with")
+    options = parser.parse_args()
     report, source = Report("structure"), load_source()
     trace = asyncio.run(trace_request())
     values = (len(trace.files), len(trace.functions), trace.package_changes, trace.deepest)
@@ -223,11 +257,13 @@ def main() -> int:
     report.bar("classes of pipeline", len(classes), 20)
     report.bar("private functions called once, of at most 4 lines", len(source.short_helpers()), 150)
     report.bar("modules under 120 lines for one module of the same folder", len(source.small_satellites()), 20)
-    for kind, limit in (("methods", 25), ("attributes", 15), ("booleans", 4)):
+    for kind, limit in (("methods", 25), ("attributes", _MOST_ATTRIBUTES), ("booleans", 4)):
         sizes = sorted(((getattr(each, kind), each.name) for each in source.classes()), reverse=True)
         report.bar(f"most {kind} of a class ({sizes[0][1]})", sizes[0][0], limit)
         above = ", ".join(f"{name} {size}" for size, name in sizes if size > limit)
         print(f"        above {limit}: {above or 'none'}")
+    if options.peers:
+        _compare(report, source, options.peers)
     return report.finish(options.json)
 
 
