@@ -85,7 +85,8 @@ class Expansion:
         self.exclusive_unions, self.unconstrained = [], []
         try:
             found = self._expand_conjunction(schemas, 0)
-            self._spend(sum(_enum_size(schema) for alternative in found for schema in alternative))
+            enums = [schema.get("enum") for alternative in found for schema in alternative]
+            self._spend(sum(len(values) for values in enums if isinstance(values, list)))
         except _TooLargeError:
             self.exceeded = True
             return None
@@ -181,21 +182,17 @@ class Expansion:
         return result
 
 
-def _enum_size(schema: dict[str, JSON]) -> int:
-    values = schema.get("enum")
-    return len(values) if isinstance(values, list) else 0
-
-
 def _merge_const_branches(branches: list[JSON]) -> list[JSON]:
     """Merge the branches of a union into one `enum` where each is only a `const`, a common way to write an enum."""
-    return [{"enum": [branch["const"] for branch in branches]}] if all(map(_is_const_branch, branches)) else branches
-
-
-def _is_const_branch(branch: JSON) -> bool:
-    if not isinstance(branch, dict) or "const" not in branch or not branch.keys() <= _CONST_BRANCH_KEYWORDS:
-        return False
-    # A `type` beside the `const` is dropped by the merge, so it must not contradict the value.
-    return "type" not in branch or (branch["type"] == "string" and isinstance(branch["const"], str))
+    values: list[JSON] = []
+    for branch in branches:
+        if not isinstance(branch, dict) or "const" not in branch or not branch.keys() <= _CONST_BRANCH_KEYWORDS:
+            return branches
+        # A `type` beside the `const` is dropped by the merge, so it must not contradict the value.
+        if "type" in branch and not (branch["type"] == "string" and isinstance(branch["const"], str)):
+            return branches
+        values.append(branch["const"])
+    return [{"enum": values}]
 
 
 def _is_embedded_resource(schema: dict[str, JSON], root: JSON) -> bool:

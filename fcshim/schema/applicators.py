@@ -227,7 +227,7 @@ def _evaluated(evaluator: "Evaluator", schema: JSON, value: JSON, *, own: bool =
     if not isinstance(schema, dict):
         return set()
     evaluator.enter()
-    found = _evaluated_members(schema, value) if isinstance(value, dict) else _evaluated_items(evaluator, schema, value)
+    found = _evaluated_by_keywords(evaluator, schema, value)
     reference = schema.get("$ref")
     is_unknown = "$dynamicRef" in schema or (isinstance(reference, str) and evaluator.target(reference) is True)
     if is_unknown or (not own and not schema.keys().isdisjoint({"unevaluatedProperties", "unevaluatedItems"})):
@@ -238,7 +238,13 @@ def _evaluated(evaluator: "Evaluator", schema: JSON, value: JSON, *, own: bool =
     return found
 
 
-def _evaluated_items(evaluator: "Evaluator", schema: dict[str, JSON], value: list[JSON]) -> set[str | int]:
+def _evaluated_by_keywords(evaluator: "Evaluator", schema: dict[str, JSON], value: JSON) -> set[str | int]:
+    """Return the keys or indexes that the schema's keywords about members or elements evaluate."""
+    if isinstance(value, dict):
+        if "additionalProperties" in schema or schema.get("patternProperties"):
+            return set(value)
+        properties = schema.get("properties")
+        return {key for key in value if key in properties} if isinstance(properties, dict) else set()
     if "items" in schema and not isinstance(schema["items"], list):
         return set(range(len(value)))
     prefix = _list(schema.get("prefixItems", schema.get("items")))
@@ -261,13 +267,6 @@ def _applied(evaluator: "Evaluator", schema: dict[str, JSON], value: JSON) -> It
     dependent = schema.get("dependentSchemas")
     if isinstance(dependent, dict) and isinstance(value, dict):
         yield from (each for key, each in dependent.items() if key in value)
-
-
-def _evaluated_members(schema: dict[str, JSON], value: dict[str, JSON]) -> set[str | int]:
-    if "additionalProperties" in schema or schema.get("patternProperties"):
-        return set(value)
-    properties = schema.get("properties")
-    return {key for key in value if key in properties} if isinstance(properties, dict) else set()
 
 
 def _unexpected(subject: str, extras: list[JSON]) -> str:

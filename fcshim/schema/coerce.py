@@ -1,7 +1,7 @@
-"""Coerce a value that its schema does not admit into the one that was meant; each kind of coercion is a named function.
+"""Coerce a value that its schema does not admit into the one that was meant.
 
 Theory of operation. If an alternative admits the kind of a value, its members are matched one by one. If none does, the
-value is reinterpreted: first as another scalar (`_SCALAR_COERCIONS`), then as JSON written in a string, then as the
+value is reinterpreted: first as another scalar (`_read_scalar`), then as JSON written in a string, then as the
 only element of an array. A reinterpretation counts only if an alternative admits it. Where two that differ count, the
 value is left as it is. A changed value is reported once, with all changes inside it.
 
@@ -10,7 +10,7 @@ Rule: a value that the schema admits is never changed; around a changed value th
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -35,8 +35,6 @@ _WITH_COMMAS = re.compile(r"\s*[-+]?[0-9][0-9.]*+,[0-9.,]*+\s*")
 _THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.000")
 """As an integer, 12 or, in many languages, 12000."""
 _DECIMAL = re.compile(r"(-?)([0-9]++)(?:\.([0-9]++))?(?:[eE]([-+]?[0-9]{1,4}))?")
-_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULLS = frozenset({"null", "None"})
 _NO_VALUES = frozenset({"", "null", "none", "nil", "undefined", "n/a", "-", "{}"})
 """Where an array is expected, these mean none as likely as one element."""
 _SEPARATOR = re.compile(
@@ -71,6 +69,13 @@ MISFIT = MatchResult(fits=False)
 
 Scalar: TypeAlias = tuple[ValueKind, JSON, str]
 """A value with its kind and its JSON."""
+
+_WORDS: dict[str, Scalar] = {
+    **dict.fromkeys(("true", "True", "TRUE"), ("boolean", True, "true")),
+    **dict.fromkeys(("false", "False", "FALSE"), ("boolean", False, "false")),
+    **dict.fromkeys(("null", "None"), ("null", None, "null")),
+}
+"""The strings that may mean a boolean or null."""
 
 
 def coerce(
@@ -129,13 +134,12 @@ class _ValueMatcher:
         key = (node, expectation, wrap)
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = self._match_uncached(node, expectation, wrap=wrap)
+            likely = expectation.discriminated_shapes(node)
+            found = self._match_first(node, likely) if likely else MISFIT
+            if not found.fits:
+                found = self._match_all(node, expectation, wrap=wrap)
+            self._cache[key] = found
         return found
-
-    def _match_uncached(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
-        likely = expectation.discriminated_shapes(node)
-        result = self._match_first(node, likely) if likely else MISFIT
-        return result if result.fits else self._match_all(node, expectation, wrap=wrap)
 
     def _match_all(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
         self._spend(len(expectation.shapes))
@@ -180,9 +184,9 @@ class _ValueMatcher:
 
     def _match_container(self, node: Node, shape: SchemaShape) -> MatchResult:
         self._spend(len(node.children))
-        return self._match_object(node, shape) if node.kind == "object" else self._match_array(node, shape)
-
-    def _match_object(self, node: Node, shape: SchemaShape) -> MatchResult:
+        if node.kind == "array":
+            items = [self.match(child, shape.item(index), wrap=False) for index, child in enumerate(node.children)]
+            return _rewrite_container(node, items, fits=all(item.fits for item in items))
         fits = shape.required.issubset(node.keys)
         results: list[MatchResult | None] = []
         for key, child in zip(node.keys, node.children, strict=True):
@@ -194,15 +198,11 @@ class _ValueMatcher:
             results.append(result)
         return _rewrite_container(node, results, fits=fits)
 
-    def _match_array(self, node: Node, shape: SchemaShape) -> MatchResult:
-        results = [self.match(child, shape.item(index), wrap=False) for index, child in enumerate(node.children)]
-        return _rewrite_container(node, results, fits=all(result.fits for result in results))
-
     # Values that no alternative admits unchanged.
 
     def _reinterpret(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
         self._spend(3 * len(expectation.shapes))
-        scalars = self._read_scalar(node, expectation)
+        scalars = _read_scalar(node, expectation)
         result = _change(node, next(iter(scalars.values())), fits=True) if scalars else None
         if len(scalars) > 1 or (result is not None and wrap and self._may_be_element(node, expectation, *scalars)):
             return MISFIT
@@ -210,18 +210,6 @@ class _ValueMatcher:
         if result is None and wrap:
             result = self._wrap_in_array(node, expectation)
         return result or MISFIT
-
-    def _read_scalar(self, node: Node, expectation: Expectation) -> dict[tuple[str, JSON], str]:
-        """Return the texts of the scalars that the value may mean, by their values; of one value, the first text."""
-        found: dict[tuple[str, JSON], str] = {}
-        for convert in _SCALAR_COERCIONS:
-            for shape in expectation.shapes:
-                for kind, value, text in convert(node, shape):
-                    if shape.admits(kind, value):
-                        found.setdefault(scalar_key(value), text)
-            if found and convert is _integer_for_fraction:
-                break  # 5.0 and 5 are the same value
-        return found
 
     def _may_be_element(self, node: Node, expectation: Expectation, scalar: tuple[str, JSON]) -> bool:
         """Return whether a scalar may be the only element of an array, but then with another value, or a list."""
@@ -315,27 +303,21 @@ def _rewrite_container(
     return MatchResult(fits, text, tuple(changes))
 
 
-# Reinterpretations of a scalar. Each yields what the value may mean; a value with two meanings that fit is not changed.
-
-
 def _is_one_element(text: str) -> bool:
     """Return whether a string cannot be a list (`a, b`), a broken array, or a word for no value."""
-    if _SEPARATOR.search(text) or text.strip().casefold() in _NO_VALUES or _may_be_array(text):
+    if _SEPARATOR.search(text):
+        return False
+    text = text.strip()
+    if text.casefold() in _NO_VALUES or _BULLET.match(text) or f"{text[:1]}{text[-1:]}" in {"<>", "()"}:
+        return False
+    quote = text[:1] if text[:1] in {'"', "'"} else ""
+    if quote and (text.count(quote) > 2 or not text[1:].endswith(quote)):
+        return False
+    first = text[len(quote) :].lstrip()[:1]
+    if first in {"[", "]", "}"} or text.endswith("]"):  # an array with a mistake
         return False
     words = text.split()
-    return len(words) < 2 or text.lstrip().startswith("{") or any(map(str.isalpha, words))
-
-
-def _may_be_array(text: str) -> bool:
-    """Return whether a string begins or ends like an array with a mistake, or like a list with bullets or tags."""
-    text = text.strip()
-    if _BULLET.match(text) or f"{text[:1]}{text[-1:]}" in {"<>", "()"}:
-        return True
-    quote = text[:1] if text[:1] in {'"', "'"} else ""
-    if quote and text.count(quote) > 2:
-        return True
-    first = text[len(quote) :].lstrip()[:1]
-    return first in {"[", "]", "}"} or text.endswith("]") or (bool(quote) and not text[1:].endswith(quote))
+    return len(words) < 2 or text.startswith("{") or any(map(str.isalpha, words))
 
 
 def _may_be_list(node: Node, items: list[Expectation]) -> bool:
@@ -346,43 +328,44 @@ def _may_be_list(node: Node, items: list[Expectation]) -> bool:
     return is_wrapper and not any(item.lists_member(node.keys[0]) for item in items)
 
 
-def _null_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
-    if node.kind == "string" and node.value in _NULLS:
-        yield "null", None, "null"
+# Reinterpretations of a scalar. A value with two meanings that fit is not changed.
 
 
-def _number_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
-    if node.kind != "string" or len(node.value) > _MAX_NUMBER_DIGITS:
+def _read_scalar(node: Node, expectation: Expectation) -> dict[tuple[str, JSON], str]:
+    """Return the texts of the scalars that the value may mean, by their values; of one value, the first text."""
+    found: dict[tuple[str, JSON], str] = {}
+    for shape in expectation.shapes:
+        for kind, value, text in _scalar_readings(node, shape):
+            if shape.admits(kind, value):
+                found.setdefault(scalar_key(value), text)
+    # A number as a string, but 5.0 rather as 5, which is the same value.
+    if not found and node.kind in {"integer", "fraction"} and expectation.admits("string", node.text):
+        found[scalar_key(node.text)] = f'"{node.text}"'
+    return found
+
+
+def _scalar_readings(node: Node, shape: SchemaShape) -> Iterator[Scalar]:
+    """Yield the words, numbers and strings of the shape's own letter case that the value may mean."""
+    if node.kind == "fraction":
+        yield from _as_integer(node.text)
+    elif node.kind == "string":
+        if node.value in _WORDS:
+            yield _WORDS[node.value]
+        yield from _number_in_string(node.value)
+        alike = shape.find_ignoring_case(node.value)
+        if alike is not None:
+            yield "string", alike, msgspec.json.encode(alike).decode()
+
+
+def _number_in_string(text: str) -> Iterator[Scalar]:
+    if len(text) > _MAX_NUMBER_DIGITS:
         return
-    written = node.value.replace(",", "") if _GROUPED_NUMBER.fullmatch(node.value) else node.value
+    written = text.replace(",", "") if _GROUPED_NUMBER.fullmatch(text) else text
     found = _NUMBER.fullmatch(written)
     if found is not None and math.isfinite(float(found[0])):
         yield "fraction" if found[1] else "integer", load_json(found[0]), found[0]
         if not _THOUSANDS.fullmatch(written):
             yield from _as_integer(found[0])
-
-
-def _boolean_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
-    if node.kind == "string" and node.value in _BOOLEANS:
-        value = _BOOLEANS[node.value]
-        yield "boolean", value, "true" if value else "false"
-
-
-def _other_case(node: Node, shape: SchemaShape) -> Iterator[Scalar]:
-    """Yield the admitted string that differs only in letter case, if there is exactly one."""
-    alike = shape.find_ignoring_case(node.value) if node.kind == "string" else None
-    if alike is not None:
-        yield "string", alike, msgspec.json.encode(alike).decode()
-
-
-def _integer_for_fraction(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
-    if node.kind == "fraction":
-        yield from _as_integer(node.text)
-
-
-def _number_for_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
-    if node.kind in {"integer", "fraction"}:
-        yield "string", node.text, f'"{node.text}"'
 
 
 def _as_integer(text: str) -> Iterator[Scalar]:
@@ -403,13 +386,3 @@ def _as_integer(text: str) -> Iterator[Scalar]:
         digits += "0" * shift
     written = digits if digits == "0" else sign + digits
     yield "integer", int(written), written
-
-
-_SCALAR_COERCIONS: tuple[Callable[[Node, SchemaShape], Iterator[Scalar]], ...] = (
-    _null_in_string,
-    _number_in_string,
-    _boolean_in_string,
-    _other_case,
-    _integer_for_fraction,
-    _number_for_string,
-)

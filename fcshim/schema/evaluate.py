@@ -18,7 +18,6 @@ from fcshim.schema.applicators import APPLICATORS
 from fcshim.schema.excerpt import excerpt
 from fcshim.schema.limits import StepLimit, StepLimitError
 from fcshim.schema.scalar_keywords import SCALAR_KEYWORDS, ScalarCheck, scalar_message
-from fcshim.schema.value_identity import ValueIdentity
 from fcshim.schema.violation import Place, SchemaPath, Violation
 
 _MAX_DEPTH = 200
@@ -162,6 +161,43 @@ class Evaluator:
         return self._targets[reference]
 
 
+class ValueIdentity:
+    """Equal keys for equal JSON values, as long as the values live, so that a set can search lists of values.
+
+    Equal is what JSON Schema says (1 equals 1.0, true does not equal 1); linear in the size of the values.
+    """
+
+    def __init__(self, steps: StepLimit) -> None:
+        self._steps = steps
+        self._numbers: dict[tuple[Hashable, ...], int] = {}
+        self._containers: dict[int, Hashable] = {}
+
+    def key(self, value: JSON) -> Hashable:
+        """Return the key of a value: scalars are their own, but booleans equal numbers in Python."""
+        if isinstance(value, bool):
+            return ("boolean", value)
+        return self._container_key(value) if isinstance(value, dict | list) else value
+
+    def keys(self, values: list[JSON]) -> Iterable[Hashable]:
+        """Return the keys of several values. Raises `StepLimitError`."""
+        self._steps.spend(len(values))
+        return [value if type(value) is str else self.key(value) for value in values]
+
+    def _container_key(self, value: JSON) -> Hashable:
+        found = self._containers.get(id(value))
+        if found is None:
+            self._steps.spend(4)
+            if isinstance(value, list):
+                content = ("array", *self.keys(value))
+            else:
+                names = sorted(value)
+                content = ("object", *names, *self.keys([value[name] for name in names]))
+            # A number, because the hash of a nested tuple is computed each time.
+            found = ("container", self._numbers.setdefault(content, len(self._numbers)))
+            self._containers[id(value)] = found
+        return found
+
+
 ResolveSchema = Callable[[JSON], JSON]
 """Follows the `$ref` of a schema that is nothing but a reference."""
 
@@ -219,19 +255,15 @@ def listed_values(schema: JSON) -> list[JSON] | None:
 
 def _discriminator(branches: Sequence[JSON]) -> str | None:
     """Return the name of a member that every branch requires and of which it lists the values."""
-    names = [name for name in _discriminating_names(branches[0]) if all(_discriminates(one, name) for one in branches)]
-    return names[0] if names else None
+    properties = branches[0].get("properties") if isinstance(branches[0], dict) else None
+    if not isinstance(properties, dict):
+        return None
+    listing = [name for name, schema in properties.items() if listed_values(schema) is not None][:_MAX_NAMES]
+    return next((name for name in listing if all(_discriminates(branch, name) for branch in branches)), None)
 
 
 _MAX_NAMES = 8
 """Members of the first branch that are tried: discriminators come first, and each try visits every branch."""
-
-
-def _discriminating_names(branch: JSON) -> list[str]:
-    properties = branch.get("properties") if isinstance(branch, dict) else None
-    if not isinstance(properties, dict):
-        return []
-    return [name for name, schema in properties.items() if listed_values(schema) is not None][:_MAX_NAMES]
 
 
 def _discriminates(branch: JSON, name: str) -> bool:

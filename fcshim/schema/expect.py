@@ -327,19 +327,13 @@ def _shapes_by_member(shapes: Sequence[SchemaShape]) -> _ShapesByMember:
     common = frozenset.intersection(*(shape.required for shape in shapes))
     for name in sorted(common)[:_MIN_DISCRIMINATED]:
         found: dict[tuple[str, JSON], list[SchemaShape]] = {}
-        listed = [_listed_scalars(shape.member(name)) for shape in shapes]
-        if all(listed):
-            for shape, values in zip(shapes, listed, strict=True):
-                for value in values:
+        members = [shape.member(name).shapes for shape in shapes]
+        if all(len(each) == 1 and each[0].values and not each[0].kinds & CONTAINERS for each in members):
+            for shape, (member,) in zip(shapes, members, strict=True):
+                for value in member.values or ():
                     found.setdefault(value, []).append(shape)
             return name, found
     return "", {}
-
-
-def _listed_scalars(expectation: Expectation) -> frozenset[tuple[str, JSON]]:
-    """Return the scalars of an expectation that admits nothing else; none for any other."""
-    shape = expectation.shapes[0] if len(expectation.shapes) == 1 else None
-    return (shape is not None and not shape.kinds & CONTAINERS and shape.values) or frozenset()
 
 
 class SchemaExpectations:
@@ -435,14 +429,12 @@ def _streaming_starts(shapes: tuple[SchemaShape, ...], objects: int, arrays: int
         starts.add('"')
     if any({"integer", "fraction"} <= kinds for kinds in unlisted):
         starts |= _DIGITS
-    starts.update(word for word, value in (("t", True), ("f", False)) if _boolean_streams(shapes, value, arrays))
+    for word, value in (("t", True), ("f", False)):
+        if arrays == 0 or any(shape.admits("boolean", value) for shape in shapes):
+            starts.add(word)
     if any(shape.admits("null", None) for shape in shapes):
         starts.add("n")
     return frozenset(starts)
-
-
-def _boolean_streams(shapes: tuple[SchemaShape, ...], value: bool, arrays: int) -> bool:  # noqa: FBT001  # it is JSON
-    return arrays == 0 or any(shape.admits("boolean", value) for shape in shapes)
 
 
 def scalar_key(value: JSON) -> tuple[str, JSON]:

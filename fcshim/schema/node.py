@@ -208,8 +208,10 @@ class _Scanner:
             node = self._add_node(kind, found.start("word"))
             node.value = value
         else:
+            if len(found["number"]) > _MAX_NUMBER_LENGTH:
+                raise _InvalidJsonError
             node = self._add_node("fraction" if found["fraction"] else "integer", found.start("number"))
-            node.value = _decode_number(found["number"])
+            node.value = json.loads(found["number"])
         node.end = self._pos
         self._expected = "comma"
 
@@ -234,10 +236,3 @@ def _decode_string(text: str) -> str:
     if "\\u" in text and has_lone_surrogate(value):
         raise _InvalidJsonError
     return value
-
-
-def _decode_number(text: str) -> int | float:
-    if len(text) > _MAX_NUMBER_LENGTH:
-        raise _InvalidJsonError
-    number: int | float = json.loads(text)
-    return number

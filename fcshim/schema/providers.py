@@ -36,8 +36,9 @@ def as_object(schema: JSON) -> dict[str, JSON]:
     if schema.get("type") == "object" and not schema.keys() & _NOT_AT_TOP_LEVEL:
         return schema
     kept = {name: value for name, value in schema.items() if name not in _NOT_AT_TOP_LEVEL and name != "type"}
-    parts = [part for part in _all_of(schema) if isinstance(part, dict)]
-    groups = [_union_branches(schema, name) for name in _UNION_KEYWORDS if name in schema]
+    parts = _schemas(schema, "allOf")
+    # A union of which no branch is a schema admits anything.
+    groups = [_schemas(schema, name) or [{}] for name in _UNION_KEYWORDS if name in schema]
     if not parts and not groups:
         return {"type": "object", "properties": {}, **kept}
     return {"type": "object", **kept, **_merge(schema, parts, groups)}
@@ -92,12 +93,11 @@ def is_closed(schema: JSON, *, all_required: bool) -> bool:
 
     OpenAI (`all_required`) and Anthropic require this of strict tools and reject strict tools with other schemas.
     """
-    return all(_is_closed(each, all_required=all_required) for each in _object_schemas(schema))
-
-
-def _is_closed(schema: dict[str, JSON], *, all_required: bool) -> bool:
-    missing = set(_dict(schema, "properties")) - set(_strings(schema, "required"))
-    return schema.get("additionalProperties") is False and not (all_required and missing)
+    for each in _object_schemas(schema):
+        optional = set(_dict(each, "properties")) - set(_strings(each, "required"))
+        if each.get("additionalProperties") is not False or (all_required and optional):
+            return False
+    return True
 
 
 def _object_schemas(schema: JSON) -> Iterator[dict[str, JSON]]:
@@ -117,15 +117,9 @@ def _object_schemas(schema: JSON) -> Iterator[dict[str, JSON]]:
             yield from _object_schemas(each)
 
 
-def _all_of(schema: dict[str, JSON]) -> list[JSON]:
-    listed = schema.get("allOf")
-    return listed if isinstance(listed, list) else []
-
-
-def _union_branches(schema: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
-    """Return the branches that are schemas; if there are none, one that admits anything."""
-    listed = schema[name]
-    return [each for each in listed if isinstance(each, dict)] or [{}] if isinstance(listed, list) else [{}]
+def _schemas(schema: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
+    value = schema.get(name)
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _dict(schema: dict[str, JSON], name: str) -> dict[str, JSON]:

@@ -4,15 +4,17 @@ Rule: each returns why the value violates it, or None; an operand of the wrong k
 """
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 from fcshim.events import JSON
 from fcshim.schema.excerpt import excerpt
 
 ScalarCheck = Callable[[JSON, JSON], str | None]
 """Takes the operand and the value; returns the message without the value's excerpt."""
+_Sized: TypeAlias = type[str | list[JSON] | dict[str, JSON]]
 
 
 def is_number(value: JSON) -> bool:
@@ -72,11 +74,20 @@ def _number_check(violates: Callable[[JSON, JSON], bool], message: str) -> Scala
     return check
 
 
-def _size_check(
-    kind: type[str | list[JSON] | dict[str, JSON]], violates: Callable[[int, int], bool], message: Callable[[int], str]
-) -> ScalarCheck:
+def _least_size(kind: _Sized, message: str) -> ScalarCheck:
     def check(operand: JSON, value: JSON) -> str | None:
-        return message(operand) if isinstance(value, kind) and violates(len(value), operand) else None
+        if not isinstance(value, kind) or len(value) >= operand:
+            return None
+        return "should be non-empty" if operand == 1 else message
+
+    return check
+
+
+def _greatest_size(kind: _Sized, message: str) -> ScalarCheck:
+    def check(operand: JSON, value: JSON) -> str | None:
+        if not isinstance(value, kind) or len(value) <= operand:
+            return None
+        return "is expected to be empty" if operand == 0 else message
 
     return check
 
@@ -91,52 +102,22 @@ def _is_no_multiple(value: JSON, divisor: JSON) -> bool:
         return not is_number(value) or (Fraction(value) / Fraction(divisor)).denominator != 1
 
 
-def _below(size: int, limit: int) -> bool:
-    return size < limit
-
-
-def _above(size: int, limit: int) -> bool:
-    return size > limit
-
-
-def _too_short(limit: int) -> str:
-    return "should be non-empty" if limit == 1 else "is too short"
-
-
-def _too_long(limit: int) -> str:
-    return "is expected to be empty" if limit == 0 else "is too long"
-
-
-def _too_few_members(limit: int) -> str:
-    return "should be non-empty" if limit == 1 else "does not have enough properties"
-
-
-def _too_many_members(limit: int) -> str:
-    return "is expected to be empty" if limit == 0 else "has too many properties"
-
-
 SCALAR_KEYWORDS: Final[dict[str, tuple[Callable[[JSON], bool], ScalarCheck]]] = {
     "type": (names_types, _check_type),
     "multipleOf": (
         lambda operand: is_number(operand) and operand > 0,
         _number_check(_is_no_multiple, "is not a multiple of"),
     ),
-    "minimum": (is_number, _number_check(lambda value, limit: value < limit, "is less than the minimum of")),
-    "maximum": (is_number, _number_check(lambda value, limit: value > limit, "is greater than the maximum of")),
-    "exclusiveMinimum": (
-        is_number,
-        _number_check(lambda value, limit: value <= limit, "is less than or equal to the minimum of"),
-    ),
-    "exclusiveMaximum": (
-        is_number,
-        _number_check(lambda value, limit: value >= limit, "is greater than or equal to the maximum of"),
-    ),
-    "minLength": (is_count, _size_check(str, _below, _too_short)),
-    "maxLength": (is_count, _size_check(str, _above, _too_long)),
-    "minItems": (is_count, _size_check(list, _below, _too_short)),
-    "maxItems": (is_count, _size_check(list, _above, _too_long)),
-    "minProperties": (is_count, _size_check(dict, _below, _too_few_members)),
-    "maxProperties": (is_count, _size_check(dict, _above, _too_many_members)),
+    "minimum": (is_number, _number_check(operator.lt, "is less than the minimum of")),
+    "maximum": (is_number, _number_check(operator.gt, "is greater than the maximum of")),
+    "exclusiveMinimum": (is_number, _number_check(operator.le, "is less than or equal to the minimum of")),
+    "exclusiveMaximum": (is_number, _number_check(operator.ge, "is greater than or equal to the maximum of")),
+    "minLength": (is_count, _least_size(str, "is too short")),
+    "maxLength": (is_count, _greatest_size(str, "is too long")),
+    "minItems": (is_count, _least_size(list, "is too short")),
+    "maxItems": (is_count, _greatest_size(list, "is too long")),
+    "minProperties": (is_count, _least_size(dict, "does not have enough properties")),
+    "maxProperties": (is_count, _greatest_size(dict, "has too many properties")),
 }
 """Of each keyword: what its operand must be, and its check."""
 

@@ -25,8 +25,10 @@ def read_untyped_text(expectation: Expectation, text: str, steps: StepLimit | No
         return string
     bare = text.strip(_SPACE)
     literal = scan(bare)
-    if literal is not None and literal.kind != "string" and _fits_unchanged(literal, expectation, steps):
-        return literal.text
+    if literal is not None and literal.kind != "string":
+        result = match_value(literal, expectation, steps)
+        if result.fits and result.text is None:
+            return literal.text
     as_string = scan(string)
     if as_string is None or expectation.admits("string", as_string.value):
         return string
@@ -47,8 +49,3 @@ def _best_reading(
         if result.text is not None:
             return result.text
     return string if literal is None or literal.kind == "string" else literal.text
-
-
-def _fits_unchanged(node: Node, expectation: Expectation, steps: StepLimit | None) -> bool:
-    result = match_value(node, expectation, steps)
-    return result.fits and result.text is None

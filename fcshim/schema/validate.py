@@ -4,8 +4,7 @@ Rule: the work is bounded for every schema; no remote reference is fetched; an u
 """
 
 import re
-from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 
@@ -93,25 +92,19 @@ class _Validation:
         return best
 
     def _find_in_branches(self, union: Violation) -> list[Violation]:
+        found = (self._evaluator.violations(branch, union.value, union.path) for branch in union.branches)
         try:
-            return list(islice(self._violations_of_branches(union), _MAX_COMPARED))
+            return list(islice(chain.from_iterable(found), _MAX_COMPARED))
         except (StepLimitError, UnusableSchemaError, RecursionError):
             return []
-
-    def _violations_of_branches(self, union: Violation) -> Iterator[Violation]:
-        for branch in union.branches:
-            yield from self._evaluator.violations(branch, union.value, union.path)
 
 
 def _relevance(violation: Violation) -> tuple[JSON, ...]:
     """Return the key by which jsonschema's `best_match` compares errors."""
-    # Two paths first differ inside one value, so a key is never compared with an index.
-    return (-len(violation.path), violation.path, violation.keyword not in _WEAK_KEYWORDS, not _matches_type(violation))
-
-
-def _matches_type(violation: Violation) -> bool:
     types = violation.schema.get("type")
-    return names_types(types) and any(is_of_type(violation.value, name) for name in type_names(types))
+    matches_type = names_types(types) and any(is_of_type(violation.value, name) for name in type_names(types))
+    # Two paths first differ inside one value, so a key is never compared with an index.
+    return (-len(violation.path), violation.path, violation.keyword not in _WEAK_KEYWORDS, not matches_type)
 
 
 def _json_path(violation: Violation) -> str:
