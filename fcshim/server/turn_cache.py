@@ -13,12 +13,12 @@ Rule: memory is bounded. Nothing is added to a conversation unless this client r
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from fcshim.events import JSON
-from fcshim.messages import AssistantMessage, MediaPart, Message, SystemMessage, TextPart, ToolCall, text_of
+from fcshim.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, text_of
 from fcshim.prompt.repetition import canonical_arguments
 from fcshim.server.store import StoredDocument
 from fcshim.server.store.client_memory import ClientMemory
@@ -50,18 +50,18 @@ class TurnCache:
         documents = await self._memory.find(names) if names else {}
         restored: list[Message] = []
         for group, name in turns:
-            cached = _read_turn(documents.get(name))
-            belongs = cached is not None and len(cached.client_call_ids) == len(_calls(group))
-            restored += _restore_turn(cached, group) if cached is not None and belongs else group
+            cached = _read_turn(documents.get(name), len(_calls(group)))
+            restored += group if cached is None else _restore_turn(cached, group)
         return tuple(restored)
 
 
-def _read_turn(document: bytes | None) -> _CachedTurn | None:
-    """Read a turn; None also for one of another release or a damaged one, which counts as not stored."""
+def _read_turn(document: bytes | None, call_count: int) -> _CachedTurn | None:
+    """Read a turn; None if it is not stored, or damaged, or of another release, or if the client knows other calls."""
     try:
-        return None if document is None else msgspec.msgpack.decode(document, type=_CachedTurn)
+        turn = None if document is None else msgspec.msgpack.decode(document, type=_CachedTurn)
     except (msgspec.MsgspecError, RecursionError):
         return None
+    return None if turn is None or len(turn.client_call_ids) != call_count else turn
 
 
 def _split_turns(messages: Sequence[Message]) -> Iterator[tuple[list[Message], str]]:
@@ -84,14 +84,17 @@ def _is_assistant(message: Message) -> bool:
 def _canonical_messages(messages: Sequence[Message]) -> list[JSON]:
     """Return the parts of messages that stay the same however a client re-encodes them."""
     if not _is_assistant(messages[0]):
-        kept = [message for message in messages if not isinstance(message, SystemMessage)]
-        return [[type(message).__name__, *map(_canonical_part, message.content)] for message in kept]
+        canonical: list[JSON] = []
+        for message in messages:
+            if not isinstance(message, SystemMessage):
+                parts = [
+                    part.text if isinstance(part, TextPart) else [part.media_type, part.url, part.data]
+                    for part in message.content
+                ]
+                canonical.append([type(message).__name__, *parts])
+        return canonical
     text = "".join(text_of(message.content) for message in messages).strip()
     return ["said", text, *([call.name, canonical_arguments(call.arguments)] for call in _calls(messages))]
-
-
-def _canonical_part(part: TextPart | MediaPart) -> JSON:
-    return part.text if isinstance(part, TextPart) else [part.media_type, part.url, part.data]
 
 
 def _calls(messages: Iterable[Message]) -> list[ToolCall]:
@@ -101,11 +104,11 @@ def _calls(messages: Iterable[Message]) -> list[ToolCall]:
 def _restore_turn(cached: _CachedTurn, sent: Sequence[Message]) -> list[Message]:
     """Return the real messages of a turn, with the call ids that the client uses."""
     ids = dict(zip(cached.client_call_ids, (call.id for call in _calls(sent)), strict=True))
-    return [_with_call_ids(message, ids) for message in cached.messages]
-
-
-def _with_call_ids(message: Message, ids: Mapping[str, str]) -> Message:
-    if not isinstance(message, AssistantMessage):
-        return message
-    calls = tuple(msgspec.structs.replace(call, id=ids.get(call.id, call.id)) for call in message.tool_calls)
-    return msgspec.structs.replace(message, tool_calls=calls)
+    restored: list[Message] = []
+    for message in cached.messages:
+        if isinstance(message, AssistantMessage):
+            calls = tuple(msgspec.structs.replace(call, id=ids.get(call.id, call.id)) for call in message.tool_calls)
+            restored.append(msgspec.structs.replace(message, tool_calls=calls))
+        else:
+            restored.append(message)
+    return restored
