@@ -19,10 +19,9 @@ from fcshim.codecs.routes import OPENAI, RouteMatch, expected_path, find_route, 
 from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
-from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import RequestGuard, header_names, is_inspector
 from fcshim.server.inspector.endpoints import InspectorEndpoints
-from fcshim.server.metadata_endpoints import MetadataEndpoints
+from fcshim.server.metadata_endpoints import EmbeddingEndpoint, MetadataEndpoints
 from fcshim.server.observers import Observers, load_observers
 from fcshim.server.pool import PoolMember, UpstreamPool
 from fcshim.server.readiness import UNAVAILABLE, Readiness, check_store
