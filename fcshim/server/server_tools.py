@@ -35,9 +35,8 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.server.client_connection import ClientConnection
-from fcshim.server.rounds import ToolLoop
+from fcshim.server.rounds import ToolLoop, TurnCache
 from fcshim.server.store.client_memory import ClientMemory
-from fcshim.server.turn_cache import TurnCache
 from fcshim.tools import AnyTool, Executor, PermissionDecision, PermissionRequest, Permissions
 from fcshim.tools.base import offered_definition
 from fcshim.tools.executor import CallListener
