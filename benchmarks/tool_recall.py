@@ -22,7 +22,7 @@ from fcshim.prompt.escape import escaper_for
 from fcshim.prompt.history import split_conversation
 from fcshim.prompt.listing import select_tools
 from fcshim.upstream import Upstream
-from fcshim.upstream.translation import Translations
+from fcshim.upstream.question import Translations
 
 DESCRIBED = 8
 TOOLS = tuple({tool.name: tool for tools in tool_sets().values() for tool in tools}.values())

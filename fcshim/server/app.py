@@ -19,10 +19,9 @@ from fcshim.codecs.routes import OPENAI, RouteMatch, expected_path, find_route, 
 from fcshim.config import Config, scoped_config
 from fcshim.errors import FcshimError, RequestError, StoreError, UpstreamError, release_frames
 from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
-from fcshim.server.embedding_endpoint import EmbeddingEndpoint
 from fcshim.server.guard import RequestGuard, header_names, is_inspector
 from fcshim.server.inspector.endpoints import InspectorEndpoints
-from fcshim.server.metadata_endpoints import MetadataEndpoints
+from fcshim.server.metadata_endpoints import EmbeddingEndpoint, MetadataEndpoints
 from fcshim.server.observers import Observers, load_observers
 from fcshim.server.pool import PoolMember, UpstreamPool
 from fcshim.server.readiness import UNAVAILABLE, Readiness, check_store
@@ -391,8 +390,12 @@ def create_app(config: Config, previous: App | None = None, *, inspector_port: i
     `inspector_port` serves the inspector and nothing else; without one, the inspector is at the port of the API.
     """
     mask_request_logs()
-    state = _new_state(config, inspector_port) if previous is None else previous.state
-    known = [] if previous is None else previous.endpoints
+    if previous is None:
+        observers = load_observers(config, os.environ)
+        state = SharedState(open_store(config), load_server_tools(config), new_id_sources(), observers, inspector_port)
+        known = []
+    else:
+        state, known = previous.state, previous.endpoints
     if not config.upstreams:
         return _make_app(config, _capabilities_of(config, known), state)
     members = []
@@ -404,11 +407,6 @@ def create_app(config: Config, previous: App | None = None, *, inspector_port: i
         serve = _make_app(scoped, capabilities, state).serve_api
         members.append(PoolMember(name, scoped, capabilities, upstream, serve))
     return _make_app(config, members[0].capabilities, state, UpstreamPool(config, members))
-
-
-def _new_state(config: Config, inspector_port: int) -> SharedState:
-    observers = load_observers(config, os.environ)
-    return SharedState(open_store(config), load_server_tools(config), new_id_sources(), observers, inspector_port)
 
 
 def _make_app(config: Config, capabilities: Capabilities, state: SharedState, pool: UpstreamPool | None = None) -> App:

@@ -348,8 +348,13 @@ class ClientConnection:
 
     async def _watch_client(self, pings: PingSchedule | None) -> None:
         while True:
+            check_at = float("inf")
+            if pings is not None:
+                # The response may start in the meantime, which shortens the interval, so never later than `interval`
+                # from now.
+                check_at = min(self._ping_due(pings), max(self._last_write, self._loop.time()) + pings.interval)
             try:
-                async with asyncio.timeout_at(self._next_check(pings)):
+                async with asyncio.timeout_at(None if check_at == float("inf") else check_at):
                     message = await self._receive()
             except TimeoutError:
                 if pings is not None and self._loop.time() >= self._ping_due(pings):
@@ -358,16 +363,6 @@ class ClientConnection:
             if message["type"] == "http.disconnect":
                 self.interrupt(ClientGone())
                 return
-
-    def _next_check(self, pings: PingSchedule | None) -> float | None:
-        """Return when to check the schedule again.
-
-        The response may start in the meantime, which shortens the interval, so never later than `interval` from now.
-        """
-        if pings is None:
-            return None
-        due = min(self._ping_due(pings), max(self._last_write, self._loop.time()) + pings.interval)
-        return None if due == float("inf") else due
 
     def _ping_due(self, pings: PingSchedule) -> float:
         return self._last_write + (pings.interval if self.status else pings.first_interval)

@@ -56,7 +56,6 @@ class RequestGuard:
         self._check_address(connection)
         self._check_host(connection)
         self._check_origin(connection)
-        self._check_fetch_site(connection)
         if b"websocket" in connection.header(b"upgrade").lower():  # other offers to upgrade are ignored
             raise RequestError("WebSockets are not served here; expected an HTTP request, whose reply can be a stream")
         self._check_content_type(connection)
@@ -114,7 +113,9 @@ class RequestGuard:
         if connection.path in _OPEN_PATHS or not self._hosts:
             return
         names = [value for name, value in connection.headers if name == b"host"]
-        if len(names) != 1 or _host_name(names[0]) not in self._hosts:
+        found = _HOST.fullmatch(names[0].decode("latin-1").strip().lower()) if len(names) == 1 else None
+        host = (found[1] or found[2].removesuffix(".")) if found else ""  # a complete name ends with a dot
+        if len(names) != 1 or host not in self._hosts:
             raise RequestError(
                 f"host {connection.header(b'host').decode('latin-1')!r:.100} is not served here; "
                 "allow it with --allowed-host",
@@ -123,26 +124,23 @@ class RequestGuard:
             )
 
     def _check_origin(self, connection: ClientConnection) -> None:
+        """Reject requests of web origins that are not allowed, and what other sites load without an origin.
+
+        That is an image or a script. The page cannot read it, but each load costs a request upstream or one of the
+        inspector's streams. A link that the user follows is served.
+        """
         origin = connection.header(b"origin").decode("latin-1")
         if is_inspector(connection.path):
             # Only the inspector's own page may read captures, whatever origins may use the API.
             own = connection.header(b"host").decode("latin-1")
             if origin and origin not in {f"http://{own}", f"https://{own}"}:
                 raise RequestError(f"web origin {origin!r:.100} is not allowed here", status=403, kind="forbidden")
-            return
-        if origin and not self._origins & {origin, "*"}:
+        elif origin and not self._origins & {origin, "*"}:
             raise RequestError(
                 f"web origin {origin!r:.100} is not allowed; allow it with --allow-origin", status=403, kind="forbidden"
             )
-
-    def _check_fetch_site(self, connection: ClientConnection) -> None:
-        """Reject what another site's page loads without an origin, as an image or a script.
-
-        The page cannot read it, but each load costs a request upstream or one of the inspector's streams. A link that
-        the user follows is served.
-        """
         site, mode = connection.header(b"sec-fetch-site"), connection.header(b"sec-fetch-mode")
-        is_foreign = site in _FOREIGN_SITES and mode != b"navigate" and not connection.header(b"origin")
+        is_foreign = site in _FOREIGN_SITES and mode != b"navigate" and not origin
         if is_foreign and connection.path not in _OPEN_PATHS:
             raise RequestError("a page of another site may not load this", status=403, kind="forbidden")
 
@@ -208,12 +206,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _host_name(header: bytes) -> str:
-    """Return the name in a `Host` header, without the port and the dot of a complete name; empty for an invalid one."""
-    found = _HOST.fullmatch(header.decode("latin-1").strip().lower())
-    return (found[1] or found[2].removesuffix(".")) if found else ""
 
 
 def is_about_proxy(path: str) -> bool:

@@ -125,17 +125,14 @@ def _joined_pieces(events: Iterable[Event]) -> list[Event]:
             result += group
             continue
         content, shared = _PIECES[kind]
-        for run in _split_by_field(list(group), shared):
+        pieces = list(group)
+        runs = [pieces]
+        if shared and len(set(map(operator.attrgetter(shared), pieces))) > 1:  # rare
+            runs = [list(run) for _, run in itertools.groupby(pieces, operator.attrgetter(shared))]
+        for run in runs:
             joined = "".join(map(operator.attrgetter(content), run))
             result.append(msgspec.structs.replace(run[0], **{content: joined}))
     return result
-
-
-def _split_by_field(pieces: list[Event], name: str) -> Iterable[list[Event]]:
-    """Split pieces where the value of the field `name` changes, which is rare; without a name, nowhere."""
-    if not name or len(set(map(operator.attrgetter(name), pieces))) == 1:
-        return [pieces]
-    return [list(group) for _, group in itertools.groupby(pieces, operator.attrgetter(name))]
 
 
 class _ReplyRoom:

@@ -1,4 +1,4 @@
-"""The endpoints of every client API that return no reply: lists of models, token counts and the like.
+"""The endpoints of every client API that return no reply: lists of models, token counts, embeddings and the like.
 
 Rule: the upstream's own data is used if it has any. The upstream counts the tokens of a request as it would be sent; if
 one method fails, the next is tried. A token count that had to be estimated is marked by a header.
@@ -12,6 +12,15 @@ import msgspec
 
 from fcshim.codecs.base import LocalResponder, ModelCatalogue, ModelDescriber, TokenCounter
 from fcshim.codecs.model_info import ModelInfo, find_model, read_models, with_aliases
+from fcshim.codecs.ollama.embeddings import (
+    FIELDS,
+    EmbeddingReply,
+    EmbeddingRequest,
+    read_embedding_request,
+    read_upstream_reply,
+    write_embeddings,
+    write_upstream_request,
+)
 from fcshim.codecs.openai_chat.models import extend_models
 from fcshim.codecs.routes import OPENAI_MODEL_LISTS, RouteMatch
 from fcshim.config import Config
@@ -21,6 +30,7 @@ from fcshim.events import JSON
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.attempt import estimate_usage
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.relay import Relay, with_model_name
 from fcshim.server.request_body import split_body
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.store import Store
@@ -171,3 +181,44 @@ class MetadataEndpoints:
         if self._lister is not None:
             upstream, upstream_name = await self._lister.locate(found.name)
         return await complete_model(upstream, found, upstream_name, alone=len(models) == 1)
+
+
+_EMBEDDINGS_PATH = "/embeddings"
+_CONTENT_HEADERS = [(b"content-type", b"application/json"), (b"accept", b"application/json")]
+
+
+class EmbeddingEndpoint:
+    """Serves Ollama's endpoints for embeddings, in front of any upstream that has embeddings.
+
+    Ollama itself gets the request as it is; an upstream with OpenAI's API a request of that API.
+    """
+
+    def __init__(self, config: Config, upstream: Upstream, relay: Relay) -> None:
+        self._config = config
+        self._upstream = upstream
+        self._relay = relay
+
+    async def serve(self, connection: ClientConnection) -> None:
+        """Serve one request. Raises `FcshimError`."""
+        body = await connection.body(self._config.max_body)
+        fields = await split_body(body, FIELDS)
+        request = read_embedding_request(fields, connection.path)
+        name = request.model.removesuffix(":latest")  # the default tag
+        model = self._config.for_model(name).upstream_model
+        if self._upstream.kind.name == "ollama":
+            await self._relay.forward(connection, with_model_name(body, model))
+            return
+        if not self._upstream.kind.full_openai_api:
+            raise RequestError("the upstream's API has no embeddings that fcshim can ask for", status=404)
+        started_at = time.monotonic_ns()
+        async with connection.watch_disconnect():
+            reply = await self._embed(connection, request, model or name) if request.inputs else EmbeddingReply()
+        await connection.respond(200, write_embeddings(request, reply, time.monotonic_ns() - started_at))
+
+    async def _embed(self, connection: ClientConnection, request: EmbeddingRequest, model: str) -> EmbeddingReply:
+        content = write_upstream_request(request, model)
+        headers = [*self._relay.translated_headers(connection), *_CONTENT_HEADERS]
+        async with self._upstream.send("POST", _EMBEDDINGS_PATH, headers=headers, content=content) as reply:
+            if reply.status != 200:
+                raise self._upstream.kind.codec.decode_error(reply.status, {}, await reply.read_error())
+            return read_upstream_reply(await reply.read(self._config.max_reply), request)

@@ -138,14 +138,12 @@ class UpstreamPool:
                 logger.warning("%s: the next upstream is tried: %s", member.name, error.message)
                 release_frames(error)
                 failed = error
-        raise failed or _unavailable(connection, candidates)
-
-
-def _unavailable(connection: ClientConnection, members: Sequence[PoolMember]) -> UpstreamError:
-    wait = max(_BUSY_RETRY, math.ceil(min((member.health.retry_in for member in members), default=0)))
-    connection.extra_headers.append((b"retry-after", str(wait).encode()))
-    reasons = "; ".join(f"{member.name}: {member.health.refusal}" for member in members)
-    return UpstreamError(f"no upstream can take the request now: {reasons}", status=503, kind="unavailable")
+        if failed is not None:
+            raise failed
+        wait = max(_BUSY_RETRY, math.ceil(min((member.health.retry_in for member in candidates), default=0)))
+        connection.extra_headers.append((b"retry-after", str(wait).encode()))
+        reasons = "; ".join(f"{member.name}: {member.health.refusal}" for member in candidates)
+        raise UpstreamError(f"no upstream can take the request now: {reasons}", status=503, kind="unavailable")
 
 
 def _describe(report: HealthReport) -> str:

@@ -250,7 +250,12 @@ class ClientProtocol(HttpToolsProtocol):
             self._refuse(_NO_TUNNELS)
             return
         version = self.parser.get_http_version().encode()
-        lines = [b"%b %b HTTP/%b" % (method, self.url, version), *map(_header_line, self.headers)]
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
+        for name, value in self.headers:
+            kept = value
+            if name == b"connection":
+                kept = b",".join(option for option in value.split(b",") if option.strip().lower() != b"upgrade")
+            lines.append(name + b": " + kept)
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.data_received(b"\r\n".join([*lines, b"", b""]) + rest)
@@ -276,11 +281,3 @@ class ClientProtocol(HttpToolsProtocol):
             with contextlib.suppress(OSError, RuntimeError):  # the client has left
                 self.transport.write(response)
             self.transport.close()
-
-
-def _header_line(header: tuple[bytes, bytes]) -> bytes:
-    """Write a header; of `Connection`, without the option to upgrade."""
-    name, value = header
-    if name == b"connection":
-        value = b",".join(option for option in value.split(b",") if option.strip().lower() != b"upgrade")
-    return name + b": " + value

@@ -129,7 +129,9 @@ class Relay:
             if reply.broke_off:
                 raise self._codec.decode_error(reply.status, {}, error_body)
             returned = _returned_headers(reply)
-            if complete_reply is not None and _is_document(reply):
+            is_json = reply.header("content-type").partition(";")[0].strip().lower() == "application/json"
+            is_document = reply.status == 200 and is_json and not reply.header("content-encoding")
+            if complete_reply is not None and is_document:
                 # Its length may change, and follows from the body that is sent.
                 connection.prepare(reply.status, [pair for pair in returned if pair[0].lower() != b"content-length"])
                 await self._copy_body(reply, connection, complete_reply, usage)
@@ -243,23 +245,12 @@ def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
     path = _VERSION.sub("", connection.encoded_path, count=1)
     if path == connection.encoded_path and not path.startswith("/models/"):
         path = "/" + path
-    fields = [
-        field
-        for field in connection.query.decode("latin-1").split("&")
-        if with_key or not _is_key_parameter(unquote_plus(field.partition("=")[0]))
-    ]
+    fields = connection.query.decode("latin-1").split("&")
+    if not with_key:
+        names = [unquote_plus(field.partition("=")[0]) for field in fields]
+        fields = [each for each, name in zip(fields, names, strict=True) if name != "key" and not is_credential(name)]
     query = "&".join(fields)
     return path + ("?" + query if query else "")
-
-
-def _is_key_parameter(name: str) -> bool:
-    return name == "key" or is_credential(name)
-
-
-def _is_document(reply: UpstreamReply) -> bool:
-    """Return whether the reply is one JSON document in plain bytes."""
-    is_json = reply.header("content-type").partition(";")[0].strip().lower() == "application/json"
-    return reply.status == 200 and is_json and not reply.header("content-encoding")
 
 
 def _is_stream(reply: UpstreamReply) -> bool:

@@ -48,7 +48,8 @@ class RelayedUsage:
         """Return the usage; None if the reply reports none or cannot be read."""
         tail = b"".join(self._tail)
         if not self._is_whole:
-            tail = _up_to_last_event(self._head) + _from_next_event(tail)
+            start, separator, _ = self._head.rpartition(_separator(self._head))  # up to its last event
+            tail = start + separator + tail.partition(_separator(tail))[2]
         usages = [event for event in _events(decoder, tail) if isinstance(event, Usage)]
         return usages[-1] if usages else None
 
@@ -61,15 +62,6 @@ def _events(decoder: Decoder, data: bytes) -> list[Event]:
     except FcshimError:
         return events
     return events
-
-
-def _up_to_last_event(data: bytes) -> bytes:
-    end = _separator(data)
-    return data[: data.rfind(end) + len(end)] if end in data else b""
-
-
-def _from_next_event(data: bytes) -> bytes:
-    return data.partition(_separator(data))[2]
 
 
 def _separator(data: bytes) -> bytes:

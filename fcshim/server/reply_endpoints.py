@@ -20,29 +20,22 @@ from fcshim.codecs.prompt_progress import PromptProgress
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.dispatch import (
-    MIN_SIZE,
-    AttemptPlanner,
-    RequestAttempts,
-    report_prompt,
-    run_off_loop,
-)
+from fcshim.dispatch import MIN_SIZE, AttemptPlanner, RequestAttempts, report_prompt, run_off_loop
 from fcshim.errors import FcshimError, RequestError, release_frames
 from fcshim.events import JSON, Error, id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.attempt import Batch
 from fcshim.pipeline.omissions import OMISSIONS, has_any, media_of
 from fcshim.pipeline.response import ClientResponse, response_for
-from fcshim.server.choice_rounds import ChoiceRounds
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.relay import Relay, with_model_name
 from fcshim.server.relayed_reply import RelayedUsage
 from fcshim.server.request_body import split_body
 from fcshim.server.request_log import take_logged_body
+from fcshim.server.rounds import ChoiceRounds, ToolLoop
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.store import Store
 from fcshim.server.store.client_memory import ClientMemory
-from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream.capabilities import Capabilities
 
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
@@ -241,9 +234,7 @@ class ReplyEndpoints:
         else:
             request = await run_off_loop(len(body), functools.partial(codec.decode_request, fields, target))
         del fields  # a reply may take minutes
-        model = self._settings_for(connection, request)
-        if uses_tools(request) or route.api.codec is not self._codec:
-            model = await self._resolve(model, request)
+        model = await self._settings_for(connection, request, codec)
         if connection.observers is not None:
             await run_off_loop(len(body), functools.partial(connection.observers.on_request, request, body, model))
         _check_tool_count(len(request.tools), model.max_tools, self._config.tool_limit)
@@ -271,12 +262,14 @@ class ReplyEndpoints:
                 streamed=request.stream, first_ping=self._config.first_ping, ping=self._config.ping
             )
 
-    def _settings_for(self, connection: ClientConnection, request: Request) -> ModelConfig:
-        """Return the settings of the model, with the dialect in which the inspector sends a request again."""
+    async def _settings_for(self, connection: ClientConnection, request: Request, codec: Codec) -> ModelConfig:
+        """Return the settings of the model, resolved where they are certain to be needed: relayed text needs none."""
         model = self._config.for_model(request.model) if self._config.models else self._general
-        if not connection.dialect:
-            return model
-        return msgspec.structs.replace(model, dialect=connection.dialect, tools="prompt")
+        if connection.dialect:  # the one in which the inspector sends a request again
+            model = msgspec.structs.replace(model, dialect=connection.dialect, tools="prompt")
+        if uses_tools(request) or codec is not self._codec:
+            model = await self._resolve(model, request)
+        return model
 
     async def _resolve(self, model: ModelConfig, request: Request) -> ModelConfig:
         """Return the settings with everything automatic decided by evidence about the model that answers."""
@@ -292,18 +285,11 @@ class ReplyEndpoints:
         if omissions and has_any(request, omissions):
             return False
         if not uses_tools(request):
-            return not await self._is_document_constrained(request)
+            if requested_schema(request) is None or request.extra.get("logprobs"):
+                return True  # only the upstream's own reply has log probabilities
+            return not constrains_document((await self._capabilities.backend(request)).form, request)
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         return self._upstream_kind.allows_verbatim and self._capabilities.tools.uses_native(upstream_request, model)
-
-    async def _is_document_constrained(self, request: Request) -> bool:
-        """Return whether the proxy itself constrains the format of a reply without calls.
-
-        A request for log probabilities is relayed: only the upstream's own reply has them.
-        """
-        if requested_schema(request) is None or request.extra.get("logprobs"):
-            return False
-        return constrains_document((await self._capabilities.backend(request)).form, request)
 
     async def _forward(
         self, connection: ClientConnection, request: Request, model: ModelConfig, content: bytes, *, stored: bool
@@ -384,18 +370,14 @@ class ReplyEndpoints:
             translated=context.codec is not self._codec,
             size=context.size,
         )
-        headers = self._upstream_headers(context.connection, context.codec)
-        return RequestAttempts(planner, headers, context.refused, context.connection.observers)
-
-    def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
-        """Return the client's headers that the upstream may see.
-
-        Headers of another API mean nothing to the upstream, except the key and the trace.
-        """
-        if codec is self._codec:
-            return [pair for pair in self._relay.forwarded_headers(connection.headers) if pair[0] not in _CODEC_HEADERS]
-        context = [pair for pair in connection.headers if pair[0] in _TRACE_HEADERS]
-        return [*context, *self._relay.translated_headers(connection)]
+        connection = context.connection
+        if context.codec is self._codec:
+            forwarded = self._relay.forwarded_headers(connection.headers)
+            headers = [pair for pair in forwarded if pair[0] not in _CODEC_HEADERS]
+        else:  # headers of another API mean nothing to the upstream, except the trace and the key
+            headers = [pair for pair in connection.headers if pair[0] in _TRACE_HEADERS]
+            headers += self._relay.translated_headers(connection)
+        return RequestAttempts(planner, headers, context.refused, connection.observers)
 
 
 def new_id_sources() -> dict[str, Callable[[], str]]:

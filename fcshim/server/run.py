@@ -144,17 +144,14 @@ class ProxyServer(uvicorn.Server):
         """Close the listeners, then wait up to `drain_timeout` seconds for running requests."""
         drain_timer = asyncio.get_running_loop().call_later(self._drain_timeout, self.end_requests)
         try:
-            await self._wait_for_first_requests()
+            # uvicorn closes new connections without a request, and their clients would lose it.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(_FIRST_REQUEST_WAIT, self._drain_timeout)):
+                    while any(getattr(each, "cycle", None) is None for each in self.server_state.connections):  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)
             await super().shutdown(sockets)
         finally:
             drain_timer.cancel()
-
-    async def _wait_for_first_requests(self) -> None:
-        """Let new connections send their request: uvicorn closes those without one, and their clients would lose it."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(_FIRST_REQUEST_WAIT, self._drain_timeout)):
-                while any(getattr(each, "cycle", None) is None for each in self.server_state.connections):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
 
     def _cut_connections(self) -> None:
         """Cut the connections whose clients do not take the end of their reply; their requests end with them."""

@@ -10,7 +10,7 @@ import fnmatch
 import logging
 import os
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -35,9 +35,8 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.rounds import ToolLoop, TurnCache
 from fcshim.server.store.client_memory import ClientMemory
-from fcshim.server.tool_loop import ToolLoop
-from fcshim.server.turn_cache import TurnCache
 from fcshim.tools import AnyTool, Executor, PermissionDecision, PermissionRequest, Permissions
 from fcshim.tools.base import offered_definition
 from fcshim.tools.executor import CallListener
@@ -262,7 +261,11 @@ class ProviderToolPolicy:
         """
         functions = {tool.name for tool in request.tools}
         left_out = [tool for tool in request.provider_tools if tool.name not in functions]
-        choice = _without_names(request.tool_choice, {tool.name for tool in left_out})
+        unavailable = {tool.name for tool in left_out}
+        choice = request.tool_choice
+        names = tuple(name for name in choice.names if name not in unavailable)
+        # Nothing may be called if no other tool was allowed.
+        choice = ToolChoice(choice.mode, names) if names or not choice.names else ToolChoice("none")
         stripped = msgspec.structs.replace(request, provider_tools=(), tool_choice=choice)
         if not left_out or request.tool_choice.mode == "none":
             return stripped
@@ -296,12 +299,6 @@ def _check_choice(request: Request, left_out: Sequence[ProviderTool]) -> None:
 def _hint(tools: Sequence[ProviderTool], kind: str) -> str:
     runs_here = any(tool.type == kind and tool.action is not None for tool in tools)
     return "; --web-search lets fcshim run it" if runs_here else ""
-
-
-def _without_names(choice: ToolChoice, left_out: Collection[str]) -> ToolChoice:
-    """Return the choice without tools that are left out; nothing may be called if no other tool was allowed."""
-    names = tuple(name for name in choice.names if name not in left_out)
-    return ToolChoice(choice.mode, names) if names or not choice.names else ToolChoice("none")
 
 
 def _with_note(request: Request, left_out: Sequence[ProviderTool]) -> Request:

@@ -282,7 +282,10 @@ class Supervisor:
         ends = [each.process.sentinel for each in self._workers()]
         starts = [slot.start_at for slot in self._slots if slot.worker is None and self._may_start]
         wait([signals, *reports, *ends], max(min(_POLL, min(starts, default=math.inf) - time.monotonic()), 0.01))
-        for number in _read_signals(signals):
+        arrived = b""
+        with contextlib.suppress(BlockingIOError):
+            arrived = signals.recv(64)
+        for number in arrived:  # a repeated signal counts as often as it came
             self._handle_signal(number)
         for slot in self._slots:
             if slot.worker is not None:
@@ -377,7 +380,10 @@ class Supervisor:
         """Release what a worker that has ended leaves here."""
         worker.process.close()
         worker.report.close()
-        self._drop_live_figures(worker.figures)
+        # The requests that it served when it ended are forgotten; its counts stay, and its successor adds to them.
+        if self._metrics_folder is not None:
+            for file in self._metrics_folder.glob(f"gauge_live*_{worker.figures}.db"):
+                file.unlink(missing_ok=True)
 
     def _schedule(self, slot: WorkerSlot, started_at: float) -> None:
         """Set when the next worker starts: at once, unless the last one has ended at once."""
@@ -385,30 +391,21 @@ class Supervisor:
         slot.quick_ends = slot.quick_ends + 1 if now - started_at < _STABLE else 0
         slot.start_at = now + min(2.0 ** (slot.quick_ends - 1), _MAX_PAUSE) if slot.quick_ends else now
 
-    def _drop_live_figures(self, number: int) -> None:
-        """Forget the requests that a worker served when it ended; its counts stay, and its successor adds to them."""
-        if self._metrics_folder is not None:
-            for file in self._metrics_folder.glob(f"gauge_live*_{number}.db"):
-                file.unlink(missing_ok=True)
-
     def _poll(self) -> None:
-        """Check the settings file and the clock."""
+        """Check the clock, and once per period whether event loops stand still and the settings file has changed."""
         now = time.monotonic()
         for worker in self._workers():
             if now >= worker.kill_at:
                 worker.process.kill()
-        if now >= self._next_poll:
-            self._next_poll = now + _POLL
-            self._kill_stuck()
-            if self._watched.has_settled() and not self._is_stopping:
-                self._reload()
-
-    def _kill_stuck(self) -> None:
-        """Kill the workers whose event loops stand still. Those that drain have a time at which they are killed."""
-        for slot in self._slots:
+        if now < self._next_poll:
+            return
+        self._next_poll = now + _POLL
+        for slot in self._slots:  # workers that drain have a time at which they are killed
             if slot.worker is not None and not self._is_stopping and slot.worker.is_stuck():
                 logger.error("worker %d has not gone on for %.0f s and is ended", slot.index, _STUCK_POLLS * _POLL)
                 slot.worker.process.kill()
+        if self._watched.has_settled() and not self._is_stopping:
+            self._reload()
 
     def _close(self) -> None:
         """End the remaining workers: there are none, unless no worker could start."""
@@ -443,10 +440,3 @@ def _received_signals() -> Iterator[socket.socket]:
             signal.set_wakeup_fd(earlier)
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-
-
-def _read_signals(reader: socket.socket) -> bytes:
-    """Return the numbers of the signals that have arrived. A repeated one counts as often as it came."""
-    with contextlib.suppress(BlockingIOError):
-        return reader.recv(64)
-    return b""

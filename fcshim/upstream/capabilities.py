@@ -34,8 +34,8 @@ from fcshim.upstream.detection import PAGE_TIMEOUT, detect, matches
 from fcshim.upstream.model_pages import props_path
 from fcshim.upstream.model_resolution import BY_SETTING, ModelEvidence, ModelResolver
 from fcshim.upstream.prompt_reading import ModelCounts, PromptFronts, PromptLoss, SentPrompt, VaryingFront
+from fcshim.upstream.question import Translations
 from fcshim.upstream.token_count import count_exactly
-from fcshim.upstream.translation import Translations
 
 Value = TypeVar("Value")
 
@@ -148,7 +148,11 @@ class ToolSupport:
         backend = None if evidence is None else backend_of_owner(evidence.owner)
         if backend is not None and backend.native_tools:
             return ToolsChoice(native=True, reason=f"its server is {backend.name}")
-        if _is_on_internet(self._upstream.url):
+        parts = urlsplit(self._upstream.url)
+        host = parts.hostname or ""
+        is_name = "." in host and host.rpartition(".")[2].isalpha()
+        # Public services have tool calling, or refuse tools.
+        if parts.scheme == "https" and is_name and not host.endswith((".local", ".internal", ".lan")):
             return ToolsChoice(native=True, reason="its server is a service on the internet")
         return ToolsChoice(native=False, reason="its server does not say that it supports tools")
 
@@ -331,15 +335,13 @@ class Capabilities:
         `GENERIC`, which sends no constraint, if detection is not needed or the upstream cannot be reached.
         """
         if self._backend is None and (for_retry or _depends_on_backend(request)):
-            self._backend = await self._detect() if self.upstream.kind.full_openai_api else GENERIC
+            if self.upstream.kind.full_openai_api:
+                with contextlib.suppress(UpstreamError):
+                    self._backend = (await detect(self.upstream)).backend
+            else:
+                self._backend = GENERIC
         backend = self._backend or GENERIC
         return await self._server_of(request.model, backend) if backend.starts_servers else backend
-
-    async def _detect(self) -> Backend | None:
-        try:
-            return (await detect(self.upstream)).backend
-        except UpstreamError:
-            return None
 
     async def _server_of(self, model: str, starter: Backend) -> Backend:
         """Return the backend of the server that `starter` has started for the model; `starter` if it is unknown."""
@@ -391,11 +393,3 @@ def refuses_tools(error: FcshimError) -> bool:
     if error.status in _UNRELATED_STATUSES or error.kind == CONTEXT_LENGTH:
         return False
     return bool(_MENTIONS_TOOLS.search(error.message))
-
-
-def _is_on_internet(url: str) -> bool:
-    """Return whether an address is that of a public service: such services have tool calling, or refuse tools."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    is_name = "." in host and host.rpartition(".")[2].isalpha()
-    return parts.scheme == "https" and is_name and not host.endswith((".local", ".internal", ".lan"))

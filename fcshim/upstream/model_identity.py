@@ -123,8 +123,8 @@ def read_served(body: bytes) -> ServedModels:
     """Read a list of models in the form of OpenAI or Ollama; models that cannot chat are left out."""
     page = read_page(body)
     entries = _entries(page.get("data")) or _entries(page.get("models"))
-    listed = [_listed_model(entry) for entry in entries[:_MAX_LISTED] if _can_chat(entry)]
-    return ServedModels(tuple(model for model in listed if model.name), loads_on_demand(body))
+    listed = map(_listed_model, entries[:_MAX_LISTED])
+    return ServedModels(tuple(model for model in listed if model is not None and model.name), loads_on_demand(body))
 
 
 async def identify_listed(upstream: Upstream, model: ListedModel) -> ModelIdentity:
@@ -188,11 +188,18 @@ def _template_has_tools(props: dict[str, JSON]) -> bool | None:
     return "tools" in template if isinstance(template, str) else None
 
 
-def _listed_model(entry: dict[str, JSON]) -> ListedModel:
+def _listed_model(entry: dict[str, JSON]) -> ListedModel | None:
+    """Read an entry of the list; None for a model that cannot chat, by its name, its family or its type."""
+    name = _text(entry, "id") or _text(entry, "model") or _text(entry, "name")
+    details = entry.get("details")
+    family = _text(details, "family") if isinstance(details, dict) else ""
+    file_name = name.replace("\\", "/").rpartition("/")[2]
+    if any(_NO_CHAT.search(text) for text in (file_name, family, _text(entry, "type"))):
+        return None
     meta = entry.get("meta")
     aliases = entry.get("aliases")
     return ListedModel(
-        name=_name(entry),
+        name=name,
         aliases=tuple(each for each in aliases if isinstance(each, str)) if isinstance(aliases, list) else (),
         size=read_count(meta, "size"),
         parameter_count=read_count(meta, "n_params"),
@@ -202,19 +209,8 @@ def _listed_model(entry: dict[str, JSON]) -> ListedModel:
     )
 
 
-def _can_chat(entry: dict[str, JSON]) -> bool:
-    details = entry.get("details")
-    family = _text(details, "family") if isinstance(details, dict) else ""
-    name = _name(entry).replace("\\", "/").rpartition("/")[2]
-    return not any(_NO_CHAT.search(text) for text in (name, family, _text(entry, "type")))
-
-
 def _entries(found: JSON) -> list[dict[str, JSON]]:
     return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-
-
-def _name(entry: dict[str, JSON]) -> str:
-    return _text(entry, "id") or _text(entry, "model") or _text(entry, "name")
 
 
 def _text(source: dict[str, JSON], name: str) -> str:

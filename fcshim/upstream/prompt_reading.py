@@ -80,10 +80,15 @@ class SentPrompt(NamedTuple):
 
     def shared_front(self, other: "SentPrompt") -> int:
         """Return how many pieces both prompts begin with."""
-        for at, (own, others) in enumerate(zip(self.pieces, other.pieces, strict=False)):
-            if own != others:
-                return at
-        return min(len(self.pieces), len(other.pieces))
+        return _shared_front(self.pieces, other.pieces)
+
+
+def _shared_front(first: Sequence[object], second: Sequence[object]) -> int:
+    """Return how many items both begin with."""
+    for at, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return at
+    return min(len(first), len(second))
 
 
 def read_prompt(request: Request) -> SentPrompt:
@@ -337,22 +342,11 @@ class PromptFronts:
         lines = whole.splitlines()[:_MAX_LINES]
         own = tuple(_Line(hash(line), len(line) + 1) for line in lines)
         front = max((_shared_front(own, text) for _, text in self._texts), default=0)
-        characters = max((_size_of_same(own[front:], text) for _, text in self._texts), default=0)
+        characters = 0  # of the lines after it that another text has too, wherever they stand there
+        for _, text in self._texts:
+            same = Counter(own[front:]) & Counter(text)
+            characters = max(characters, sum(line.characters * count for line, count in same.items()))
         self._texts.append((hash(whole), own))
         if characters < _MIN_CHARACTERS or front == len(lines):
             return None
         return VaryingFront(front + 1, lines[front], characters)
-
-
-def _size_of_same(lines: Sequence[_Line], others: Sequence[_Line]) -> int:
-    """Return the characters of the lines that both have, wherever they stand."""
-    same = Counter(lines) & Counter(others)
-    return sum(line.characters * count for line, count in same.items())
-
-
-def _shared_front(lines: Sequence[_Line], others: Sequence[_Line]) -> int:
-    """Return how many lines both begin with."""
-    at = 0
-    while at < min(len(lines), len(others)) and lines[at] == others[at]:
-        at += 1
-    return at

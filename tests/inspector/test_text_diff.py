@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.server.inspector.text_diff import text_diff
+from fcshim.server.inspector.views import text_diff
 
 WORDS = st.text(alphabet='ab {}":,\n<>_é', max_size=60)
 

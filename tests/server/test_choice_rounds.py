@@ -8,7 +8,7 @@ from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Stop, Text, Usage
 from fcshim.messages import Request
-from fcshim.server.choice_rounds import ChoiceRounds
+from fcshim.server.rounds import ChoiceRounds
 from tests.scripted import CUT, Script, scripted_upstream, text_reply
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy, stream_documents, streamed_text
 from tests.server.test_api_pairs import reply_script

@@ -5,7 +5,7 @@ import pytest
 from fcshim.errors import ModelOutputError, UpstreamError
 from fcshim.events import Error, Stop, Text, ToolCallEnd, ToolCallStart
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolChoice, ToolMessage, UserMessage
-from fcshim.server.tool_loop import ToolLoop
+from fcshim.server.rounds import ToolLoop
 from fcshim.tools import Executor
 
 ASKED = (UserMessage((TextPart("Hi"),)),)

@@ -5,9 +5,9 @@ import pytest
 
 from fcshim.messages import AssistantMessage, MediaPart, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.rounds import TurnCache
 from fcshim.server.store import MemoryStore, StoreLimits
 from fcshim.server.store.client_memory import ClientMemory
-from fcshim.server.turn_cache import TurnCache
 
 
 def user(text):

@@ -108,7 +108,11 @@ def masked_reply(reply: DecodedReply, mask: CredentialMask) -> DecodedReply | No
         return None
     pieces, events = list(_joined_pieces(reply.pieces)), list(_joined_events(reply.events))
     masked_pieces = [piece._replace(text=mask.mask_text(piece.text)) for piece in pieces]
-    masked_events = [(at, _masked_event(event, mask)) for at, event in events]
+    masked_events: list[tuple[float, Event]] = []
+    for at, event in events:
+        data = msgspec.json.encode(event)
+        masked = mask.mask(data)
+        masked_events.append((at, event if masked == data else msgspec.json.decode(masked, type=Event)))
     if masked_pieces == pieces and masked_events == events:
         return None
     return DecodedReply(reply.choice, masked_pieces, masked_events)
@@ -149,10 +153,3 @@ def _joined(run: list[tuple[float, Event]]) -> tuple[float, Event]:
             return at, msgspec.structs.replace(first, tool_call_arguments_chunk="".join(chunks))
         case _:
             return at, first
-
-
-def _masked_event(event: Event, mask: CredentialMask) -> Event:
-    data = msgspec.json.encode(event)
-    masked = mask.mask(data)
-    decoded: Event = event if masked == data else msgspec.json.decode(masked, type=Event)
-    return decoded

@@ -131,7 +131,9 @@ class InspectorEndpoints:
         if path == "requests":
             await self._serve_list(connection)
         elif path.startswith("requests/"):
-            await self._serve_detail(connection, path.removeprefix("requests/"))
+            capture = self._find(path.removeprefix("requests/"))
+            capture.catch_up()
+            await _respond(connection, await run_off_loop(MIN_SIZE, functools.partial(detail_of, capture)))
         elif path == "events":
             await self._serve_events(connection)
         elif path == "models":
@@ -175,11 +177,6 @@ class InspectorEndpoints:
             )
         return capture
 
-    async def _serve_detail(self, connection: ClientConnection, capture_id: str) -> None:
-        capture = self._find(capture_id)
-        capture.catch_up()
-        await _respond(connection, await run_off_loop(MIN_SIZE, functools.partial(detail_of, capture)))
-
     async def _serve_events(self, connection: ClientConnection) -> None:
         subscriber = self._ring.subscribe()
         if subscriber is None:
@@ -201,7 +198,9 @@ class InspectorEndpoints:
                     for capture in captures:
                         capture.catch_up()
                     summaries = await run_off_loop(MIN_SIZE, lambda: list(map(self._summary, captures)))  # noqa: B023
-                    reading = [summary.id for summary in summaries if _is_waiting(summary)]
+                    running = [each for each in summaries if each.duration is None]
+                    # The replies of these have not begun.
+                    reading = [each.id for each in running if each.first_chunk is None or each.reading]
                     await connection.write(write_data(msgspec.json.encode(summaries)))
         finally:
             self._ring.unsubscribe(subscriber)
@@ -228,10 +227,6 @@ class InspectorEndpoints:
             "models": models,
             "problem": problem,
         }
-
-
-def _is_waiting(summary: RequestSummary) -> bool:
-    return summary.duration is None and (summary.first_chunk is None or summary.reading != "")
 
 
 async def _respond(connection: ClientConnection, document: object) -> None:

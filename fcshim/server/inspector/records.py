@@ -4,7 +4,7 @@ Rule: a record has no times within a reply, and of the response only what was re
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,15 +32,13 @@ def load_records(paths: Sequence[Path], ring: CaptureRing) -> int:
 
     Raises `ConfigError` for a path that cannot be read, for a file that is no record, and if there is no record at all.
     """
-    named = [path for path in paths if not path.is_dir()]
-    files = [*named, *(file for path in paths if path.is_dir() for file in _files_in(path))]
-    kept, left_out = _newest(files, ring.limit)
+    kept, left_out = _newest(paths, ring.limit)
     count = 0
     for file in kept:
         try:
             record = read_record(file)
         except ConfigError as error:
-            if file in named:
+            if file in paths:
                 raise
             logger.warning("left out: %s", error.message)
             continue
@@ -55,16 +53,15 @@ def load_records(paths: Sequence[Path], ring: CaptureRing) -> int:
     return count
 
 
-def _files_in(folder: Path) -> list[Path]:
-    try:
-        return [file for file in folder.iterdir() if file.suffix == _SUFFIX and file.is_file()]
-    except OSError as error:
-        raise ConfigError(f"{folder}: {error.strerror}") from error
+def _newest(paths: Sequence[Path], limit: int) -> tuple[list[Path], int]:
+    """Find the files, also those in the folders.
 
-
-def _newest(files: Iterable[Path], limit: int) -> tuple[list[Path], int]:
-    """Return the newest files of up to `limit` bytes together, the oldest first, and how many others there are."""
+    Returns the newest of up to `limit` bytes together, the oldest first, and how many others there are.
+    """
+    files = [path for path in paths if not path.is_dir()]
     try:
+        for folder in (path for path in paths if path.is_dir()):
+            files += [file for file in folder.iterdir() if file.suffix == _SUFFIX and file.is_file()]
         known = sorted(
             {file: file.stat() for file in files}.items(), key=lambda each: each[1].st_mtime_ns, reverse=True
         )

@@ -3,8 +3,11 @@
 Rule: every text has a limit (`MAX_SHOWN`), and says how much was left out.
 """
 
+import difflib
 import itertools
+import re
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -17,7 +20,6 @@ from fcshim.server.inspector.no_call import explain_no_call
 from fcshim.server.inspector.parsed_text import MAX_TEXT, Segment, Span, find_spans, new_parser, segments
 from fcshim.server.inspector.playground import settings_of
 from fcshim.server.inspector.summary import delivered, summary_of
-from fcshim.server.inspector.text_diff import text_diff
 
 MAX_SHOWN = 1_000_000
 """Characters of one text that the page gets; a browser shows that many, in parts, without delay."""
@@ -44,6 +46,9 @@ def detail_of(capture: CapturedRequest) -> dict[str, JSON]:
     """Return everything about a capture. Long work: call it outside of the event loop."""
     texts = _attempts_view(capture)
     relayed = [] if capture.attempts else _relayed_views(capture)
+    received = capture.received()
+    if not received and capture.status == 200:  # a record has no bytes of the response
+        received = delivered(capture)[-1:]
     return {
         "summary": summary_of(capture),
         "withheld": capture.withheld,
@@ -60,7 +65,7 @@ def detail_of(capture: CapturedRequest) -> dict[str, JSON]:
         "attempts": [*texts, *relayed],
         "response": {
             "status": capture.status,
-            "messages": _messages_view(capture),
+            "messages": [_message_view(reply, is_running=capture.is_running) for reply in received],
             "body": limit_text(capture.response_text()),
         },
         "timing": {
@@ -90,15 +95,8 @@ def _attempts_view(capture: CapturedRequest) -> list[dict[str, JSON]]:
     return views
 
 
-def _messages_view(capture: CapturedRequest) -> list[dict[str, JSON]]:
-    """Return what the client got as a message, for each choice: its own bytes are decoded, where they are kept."""
-    replies = capture.received()
-    if not replies and capture.status == 200:  # a record has no bytes of the response
-        replies = delivered(capture)[-1:]
-    return [_message_view(reply, is_running=capture.is_running) for reply in replies]
-
-
 def _message_view(reply: DecodedReply, *, is_running: bool) -> dict[str, JSON]:
+    """Return what the client got as a message, in one choice."""
     folded = fold(event for _, event in reply.events)
     return {
         "choice": reply.choice,
@@ -174,3 +172,56 @@ def _parser(capture: CapturedRequest) -> StreamParser | None:
     if capture.model_config is None:
         return None
     return new_parser(capture.model_config, capture.model, capture.tools)
+
+
+Change = tuple[Literal["same", "removed", "added"], str]
+
+_MAX_PARTS = 1_000
+"""Parts of each text that are compared: some ten milliseconds, half a second for texts made to be slow."""
+_WORD = re.compile(r"\s+|\w+|[^\w\s]")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def text_diff(before: str, after: str) -> list[Change]:
+    """Return the parts of two texts in order: what both have, what was removed, what was added.
+
+    They are compared by words, or by lines where they have many; one that is too long for that is shown as replaced:
+    `difflib` needs up to a product of the numbers of parts.
+    """
+    start = _shared(before, after)
+    end = _shared(before[start:][::-1], after[start:][::-1])
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    changes: list[Change] = [("same", before[:start]), *_compare(old, new), ("same", before[len(before) - end :])]
+    return [change for change in changes if change[1]]
+
+
+def _compare(old: str, new: str) -> list[Change]:
+    for pattern in (_WORD, _LINE):
+        olds, news = pattern.findall(old[:100_000]), pattern.findall(new[:100_000])
+        if max(len(old), len(new)) <= 100_000 and max(len(olds), len(news)) <= _MAX_PARTS:
+            return _compare_parts(olds, news)
+    return [("removed", old), ("added", new)]
+
+
+def _compare_parts(olds: list[str], news: list[str]) -> list[Change]:
+    changes: list[Change] = []
+    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(None, olds, news).get_opcodes():
+        if tag == "equal":
+            changes.append(("same", "".join(olds[start:end])))
+        else:
+            changes += [("removed", "".join(olds[start:end])), ("added", "".join(news[new_start:new_end]))]
+    return changes
+
+
+def _shared(first: str, second: str) -> int:
+    """Return how many characters both begin with, up to the last border of a word."""
+    limit = min(len(first), len(second))
+    low, high = 0, limit
+    while low < high:  # a comparison of slices is much faster than one character after the other
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
+    if low == limit == len(first) == len(second):
+        return low
+    while low and (first[low - 1].isalnum() or first[low - 1] == "_"):
+        low -= 1
+    return low

@@ -99,8 +99,10 @@ class _Circuit:
     async def attempt(self, operate: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """Run an operation. Raises `StoreError`."""
         clock = asyncio.get_running_loop().time
-        if self.problem:
-            self._begin_attempt(clock())
+        if self.problem:  # one operation tries while the store is unavailable; the others fail
+            if clock() < self._next_attempt:
+                raise self._error()
+            self._next_attempt = clock() + self._timeout + self._pause
         try:
             async with asyncio.timeout(self._timeout):
                 answer = await operate()
@@ -111,12 +113,6 @@ class _Circuit:
             raise self._error() from None
         self.answered_at, self.problem = clock(), ""
         return answer
-
-    def _begin_attempt(self, now: float) -> None:
-        """Let one operation try while the store is unavailable; the others fail."""
-        if now < self._next_attempt:
-            raise self._error()
-        self._next_attempt = now + self._timeout + self._pause
 
     def _error(self) -> StoreError:
         return StoreError(

@@ -190,12 +190,10 @@ def _store_errors() -> Iterator[None]:
         yield
     except (RedisError, OSError) as error:
         reason = str(error) or type(error).__name__
-        raise StoreError(f"{reason}{_HINT}" if _is_refused(error) else reason) from error
-
-
-def _is_refused(error: Exception) -> bool:
-    """Return whether the server wants another user or password; before one is sent, it takes no long command."""
-    return isinstance(error, AuthenticationError) or "unauthenticated" in str(error)
+        # Before a password is sent, the server takes no long command, and says so in other words.
+        if isinstance(error, AuthenticationError) or "unauthenticated" in reason:
+            reason += _HINT
+        raise StoreError(reason) from error
 
 
 def _key(owner: str, kind: str, name: str) -> bytes:

@@ -167,7 +167,9 @@ class SqliteStore:
         rows = [row for batch in _batches(names) for row in _select(connection, query, owner, batch, now)]
         unused = [(now, number) for number, _, _, used_at in rows if now - used_at >= _UNUSED]
         if unused:
-            _mark_used(connection, unused)
+            # If others write for too long, only the order of eviction is less exact.
+            with contextlib.suppress(sqlite3.OperationalError), _transaction(connection):
+                connection.executemany("UPDATE documents SET used_at = ? WHERE id = ?", unused)
         found = {name: value for _, name, value, _ in rows}
         return {name: found[key] for name in names if (key := _encode(name)) in found}
 
@@ -298,12 +300,6 @@ def _insert(
 def _delete(connection: sqlite3.Connection, owner: str, name: str) -> bool:
     deleted = connection.execute("DELETE FROM documents WHERE owner = ? AND name = ?", (owner, _encode(name)))
     return deleted.rowcount > 0
-
-
-def _mark_used(connection: sqlite3.Connection, rows: Sequence[tuple[float, int]]) -> None:
-    """Mark documents as used; if others write for too long, only the order of eviction is less exact."""
-    with contextlib.suppress(sqlite3.OperationalError), _transaction(connection):
-        connection.executemany("UPDATE documents SET used_at = ? WHERE id = ?", rows)
 
 
 def _resolve(connection: sqlite3.Connection, owner: str, aliases: Sequence[str]) -> dict[str, str]:
