@@ -66,7 +66,10 @@ def outcome_of(
     if call.coerced:
         return "coerced"
     has_json = dialect is not None and isinstance(dialect.body, JsonShape | HeaderShape)
-    is_verbatim = _contains(text, call.tool_call_arguments_complete)
+    arguments = call.tool_call_arguments_complete
+    # `in` alone first visits each character of a long part; its start is found, and what follows compared, at once.
+    at = text.find(arguments[:64])
+    is_verbatim = at >= 0 and (text.startswith(arguments, at) or arguments in text)
     return "repaired" if has_json and text and not is_verbatim else "clean"
 
 
@@ -77,12 +80,3 @@ def outcomes_of_defects(record: ParseRecord) -> list[CallOutcome]:
 
 def _openers(dialect: Dialect) -> tuple[str, ...]:
     return (*dialect.openers(), *dialect.section.openers(), *dialect.body_openers())
-
-
-def _contains(text: str, part: str) -> bool:
-    """Return whether `part` occurs in `text`.
-
-    `in` first visits each character of a long part; its start is found, and what follows compared, at once.
-    """
-    at = text.find(part[:64])
-    return at >= 0 and (text.startswith(part, at) or part in text)

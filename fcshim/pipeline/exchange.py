@@ -16,6 +16,7 @@ Rule: no I/O and no clock. A failing retry is never reported; the first attempt'
 import enum
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.errors import FcshimError
@@ -58,45 +59,30 @@ class ExchangeState(enum.Enum):
     __hash__ = object.__hash__  # members are single objects; the hash of an Enum is computed in Python
 
 
-class ExchangeInput(enum.Enum):
-    """What happens to an exchange."""
-
-    BEGIN = "begin"
-    """The caller makes a first attempt, or another one in its place."""
-    READ = "read"
-    """Bytes of the reply have come."""
-    END = "end"
-    """The reply has ended, and stands."""
-    DEFECT = "defect"
-    """The reply has ended with defects, and a retry is left."""
-    FAILURE = "failure"
-    """The upstream has failed."""
-    RETRY = "retry"
-    """The caller makes a retry, or another one in its place."""
-    GIVE_UP = "give up"
-    """No other attempt can be made."""
-
-    __hash__ = object.__hash__
-
+ExchangeInput: TypeAlias = Literal["begin", "read", "end", "defect", "failure", "retry", "give up"]
+"""What happens to an exchange. `begin`: the caller makes a first attempt, or another one in its place. `read`: bytes of
+the reply have come. `end`: the reply has ended, and stands. `defect`: it has ended with defects, and a retry is left.
+`failure`: the upstream has failed. `retry`: the caller makes a retry, or another one in its place. `give up`: no other
+attempt can be made."""
 
 TRANSITIONS: dict[tuple[ExchangeState, ExchangeInput], tuple[ExchangeState, str]] = {
-    (ExchangeState.NEW, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
-    (ExchangeState.FIRST, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
-    (ExchangeState.FIRST, ExchangeInput.READ): (ExchangeState.FIRST, "pass"),
-    (ExchangeState.FIRST, ExchangeInput.END): (ExchangeState.ENDED, "finish"),
-    (ExchangeState.FIRST, ExchangeInput.DEFECT): (ExchangeState.DECIDING, "hold"),
-    (ExchangeState.FIRST, ExchangeInput.FAILURE): (ExchangeState.FAILED, "report"),
-    (ExchangeState.FIRST, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
-    (ExchangeState.DECIDING, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
-    (ExchangeState.DECIDING, ExchangeInput.RETRY): (ExchangeState.RETRY, "ask"),
-    (ExchangeState.DECIDING, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
-    (ExchangeState.RETRY, ExchangeInput.RETRY): (ExchangeState.RETRY, "ask"),
-    (ExchangeState.RETRY, ExchangeInput.READ): (ExchangeState.RETRY, "pass"),
-    (ExchangeState.RETRY, ExchangeInput.END): (ExchangeState.ENDED, "finish"),
-    (ExchangeState.RETRY, ExchangeInput.DEFECT): (ExchangeState.DECIDING, "hold"),
-    (ExchangeState.RETRY, ExchangeInput.FAILURE): (ExchangeState.ENDED, "finish"),
-    (ExchangeState.FAILED, ExchangeInput.BEGIN): (ExchangeState.FIRST, "start"),
-    (ExchangeState.FAILED, ExchangeInput.GIVE_UP): (ExchangeState.ENDED, "settle"),
+    (ExchangeState.NEW, "begin"): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FIRST, "begin"): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FIRST, "read"): (ExchangeState.FIRST, "pass"),
+    (ExchangeState.FIRST, "end"): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.FIRST, "defect"): (ExchangeState.DECIDING, "hold"),
+    (ExchangeState.FIRST, "failure"): (ExchangeState.FAILED, "report"),
+    (ExchangeState.FIRST, "give up"): (ExchangeState.ENDED, "settle"),
+    (ExchangeState.DECIDING, "begin"): (ExchangeState.FIRST, "start"),
+    (ExchangeState.DECIDING, "retry"): (ExchangeState.RETRY, "ask"),
+    (ExchangeState.DECIDING, "give up"): (ExchangeState.ENDED, "settle"),
+    (ExchangeState.RETRY, "retry"): (ExchangeState.RETRY, "ask"),
+    (ExchangeState.RETRY, "read"): (ExchangeState.RETRY, "pass"),
+    (ExchangeState.RETRY, "end"): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.RETRY, "defect"): (ExchangeState.DECIDING, "hold"),
+    (ExchangeState.RETRY, "failure"): (ExchangeState.ENDED, "finish"),
+    (ExchangeState.FAILED, "begin"): (ExchangeState.FIRST, "start"),
+    (ExchangeState.FAILED, "give up"): (ExchangeState.ENDED, "settle"),
 }
 """The state and what happens in it; the next state, and the method of `Exchange` (with an underscore) that acts."""
 
@@ -170,7 +156,7 @@ class Exchange:
             self.attempt = self._maker.first(retries_left=self._retries_left)
         else:
             self.attempt = Attempt(plan, upstream, omissions=omissions)
-        self._step(ExchangeInput.BEGIN)
+        self._step("begin")
 
     def retry(self, backend: Backend = OFF) -> bool:
         """Make the next attempt, with a constraint if `backend` accepts one and it helps.
@@ -191,7 +177,7 @@ class Exchange:
                 return False
             self.attempt, self._resumption = made
         self._attempts = earlier
-        self._step(ExchangeInput.RETRY)
+        self._step("retry")
         return True
 
     def feed(self, data: bytes) -> Batch:
@@ -235,7 +221,7 @@ class Exchange:
 
     def give_up(self) -> Batch:
         """End the reply, since no other attempt can be made: the best one so far stands."""
-        return self._step(ExchangeInput.GIVE_UP)
+        return self._step("give up")
 
     @property
     def has_calls(self) -> bool:
@@ -251,7 +237,7 @@ class Exchange:
         """Go to the next state, and return what its action makes of the events."""
         found = TRANSITIONS.get((self.state, happened))
         if found is None:
-            raise RuntimeError(f"{happened.value!r} may not happen to an exchange that is {self.state.value!r}")
+            raise RuntimeError(f"{happened!r} may not happen to an exchange that is {self.state.value!r}")
         self.state, action = found
         return _ACTIONS[action](self, [] if batch is None else batch)
 
@@ -265,16 +251,16 @@ class Exchange:
         passed = self._filtered(batch)
         if attempt.error is not None:
             self.finished = True
-            return self._step(ExchangeInput.FAILURE, passed)
+            return self._step("failure", passed)
         ends = attempt_filter is not None and (attempt_filter.overflowed or attempt_filter.has_surplus)
         self.finished = attempt.finished or ends or (self._resumption is not None and self._resumption.failed)
-        return self._step(ExchangeInput.READ, passed)
+        return self._step("read", passed)
 
     def _end_attempt(self, batch: Batch, *, may_retry: bool) -> Batch:
         """Take the last events of an attempt."""
         attempt, passed = self.attempt, self._filtered(batch)
         if attempt.error is not None:
-            return self._step(ExchangeInput.FAILURE, passed)
+            return self._step("failure", passed)
         self._usages.append(attempt.usage)
         stop = attempt.stops[0][1]
         if attempt.filter is None:
@@ -283,7 +269,7 @@ class Exchange:
             passed = [*passed, (0, usage), *attempt.stops]
         elif not (attempt.is_retry and stop.stop_reason == "error"):  # a failed retry leaves the first attempt's end
             attempt.filter.close(stop)
-        return self._step(ExchangeInput.DEFECT if may_retry and self._has_defect() else ExchangeInput.END, passed)
+        return self._step("defect" if may_retry and self._has_defect() else "end", passed)
 
     def _filtered(self, batch: Batch) -> Batch:
         """Return the events that the client gets now; without a filter, all of them."""

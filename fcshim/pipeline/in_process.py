@@ -143,7 +143,7 @@ def prepare(  # noqa: PLR0913 - settings by name, all with defaults
     Raises `RequestError` for an invalid request, with the argument in `param`, and `ConfigError` for an invalid
     setting.
     """
-    _check_settings(
+    settings: tuple[tuple[str, JSON, JSON], ...] = (
         ("model", model, str),
         ("dialect", dialect, str | Dialect | None),
         ("profile", profile, str | Profile),
@@ -151,9 +151,8 @@ def prepare(  # noqa: PLR0913 - settings by name, all with defaults
         ("rescue", rescue, bool),
         ("open_reasoning_tag", open_reasoning_tag, str),
     )
-    _check_choice("reasoning", reasoning, get_args(ReasoningPolicy))
-    _check_choice("arguments", arguments, ("stream", "validated"))
-    _check_fields(tools, response_format)
+    choices = (("reasoning", reasoning, get_args(ReasoningPolicy)), ("arguments", arguments, ("stream", "validated")))
+    _check_arguments(settings, choices, tools, response_format)
     fields = {
         "model": model,
         "tool_choice": tool_choice,
@@ -185,20 +184,22 @@ def prepare(  # noqa: PLR0913 - settings by name, all with defaults
     return Prepared(body["messages"], list(shim.prepared.stop), shim)
 
 
-def _check_settings(*settings: tuple[str, JSON, JSON]) -> None:
-    """Raise `ConfigError` for a setting (name, value, type) whose value is of another type."""
+def _check_arguments(
+    settings: Iterable[tuple[str, JSON, JSON]],
+    choices: Iterable[tuple[str, str, Sequence[str]]],
+    tools: JSON,
+    response_format: JSON,
+) -> None:
+    """Raise `ConfigError` for a setting of another type or an unknown choice, `RequestError` for fields.
+
+    A setting is its name, value and type; a choice its name, value and the known values.
+    """
     for name, value, expected in settings:
         if not isinstance(value, expected):
             raise ConfigError(f"{name}: expected {getattr(expected, '__name__', expected)}, got {value!r:.80}")
-
-
-def _check_choice(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name}: expected one of {', '.join(known)}, got {value!r:.80}")
-
-
-def _check_fields(tools: JSON, response_format: JSON) -> None:
-    """Raise `RequestError` for fields of another type."""
+    for name, value, known in choices:
+        if value not in known:
+            raise ConfigError(f"{name}: expected one of {', '.join(known)}, got {value!r:.80}")
     if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable | None):
         raise RequestError(f"tools: expected a list of tools, got {type(tools).__name__}", param="tools")
     if not isinstance(response_format, Mapping | None):

@@ -106,15 +106,18 @@ def _with_lines(message: Message, is_refused: Callable[[Part], bool]) -> Message
     lines: list[Content] = []
     for is_text, group in itertools.groupby(message.content, key=lambda part: isinstance(part, TextPart)):
         run = tuple(group)
-        lines += [run] if is_text else [(_not_shown(part) if is_refused(part) else part,) for part in run]
+        if is_text:
+            lines.append(run)
+            continue
+        for part in run:
+            line = part
+            if isinstance(part, MediaPart) and is_refused(part):
+                noun = {"image": "An image", "audio": "A sound", "video": "A video"}.get(_kind(part), "A file")
+                line = TextPart(
+                    f"[{noun} ({part.media_type}) was sent here. It cannot be shown: this model takes only text.]"
+                )
+            lines.append((line,))
     return _replace(message, content=join_contents(lines, "\n"))
-
-
-def _not_shown(part: Part) -> Part:
-    if isinstance(part, TextPart):
-        return part
-    noun = {"image": "An image", "audio": "A sound", "video": "A video"}.get(_kind(part), "A file")
-    return TextPart(f"[{noun} ({part.media_type}) was sent here. It cannot be shown: this model takes only text.]")
 
 
 def _without_system(request: Request) -> Request:
@@ -158,17 +161,14 @@ def _system_as_user(messages: Iterable[Message], *, started: bool = False) -> It
 
 def _alternating(request: Request) -> Request:
     """Join turns of the same role that have no calls."""
-    messages = tuple(_joined_turns(request.messages))
-    return request if len(messages) == len(request.messages) else _replace(request, messages=messages)
-
-
-def _joined_turns(messages: Iterable[Message]) -> Iterator[Message]:
-    for kind, group in itertools.groupby(messages, key=_turn_kind):
+    messages: list[Message] = []
+    for kind, group in itertools.groupby(request.messages, key=_turn_kind):
         turns = tuple(group)
         if len(turns) > 1 and kind in (UserMessage, AssistantMessage):
-            yield kind(join_contents([turn.content for turn in turns], "\n\n"))
+            messages.append(kind(join_contents([turn.content for turn in turns], "\n\n")))
         else:
-            yield from turns
+            messages += turns
+    return request if len(messages) == len(request.messages) else _replace(request, messages=tuple(messages))
 
 
 def _turn_kind(message: Message) -> type[Message] | str:

@@ -215,20 +215,17 @@ def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     if request.tool_choice.mode == "none":
         return ()
     try:
-        if _are_unchanged(request.tools, escape):
-            return request.tools
-        tools = _with_long_members_last(request.tools)
+        tools = request.tools
+        if _are_unchanged(tools, escape):
+            return tools
+        ordered = [long_members_last(tool.parameters) for tool in tools]
+        if any(new is not tool.parameters for new, tool in zip(ordered, tools, strict=True)):
+            # Else it stays the same tuple, whose key is made once.
+            pairs = zip(tools, ordered, strict=True)
+            tools = tuple(msgspec.structs.replace(tool, parameters=new) for tool, new in pairs)
         return tools if _are_unchanged(tools, escape) else _as_escaped(tools, escape)
     except RecursionError:
         raise RequestError("tools: a schema is nested too deeply", param="tools") from None
-
-
-def _with_long_members_last(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Return the tools with ordered schemas; the same tuple if nothing moves, whose key is made once."""
-    ordered = [long_members_last(tool.parameters) for tool in tools]
-    if all(new is tool.parameters for new, tool in zip(ordered, tools, strict=True)):
-        return tools
-    return tuple(msgspec.structs.replace(tool, parameters=new) for tool, new in zip(tools, ordered, strict=True))
 
 
 def _are_unchanged(tools: Sequence[Tool], escape: Escaper) -> bool:

@@ -168,15 +168,6 @@ _MAX_CALL = 16_384
 """Characters of such a call; a longer text is an answer."""
 
 
-class _BareCall(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    arguments: dict[str, JSON] | None = None
-    parameters: dict[str, JSON] | None = None
-
-
-_decoder = msgspec.json.Decoder(_BareCall)
-
-
 class BareCallSearch:
     """Finds a reply that is nothing but a call in JSON, without other keys, of a tool that is not `offered`.
 
@@ -213,10 +204,14 @@ class BareCallSearch:
     def tool_name(self) -> str:
         """Return the name of the tool that the reply calls, which has ended; empty if it is no such call."""
         try:
-            call = _decoder.decode("".join(self._parts)) if self._begins else None
+            call: JSON = msgspec.json.decode("".join(self._parts)) if self._begins else None
         except (ValueError, RecursionError):
             return ""
-        return call.name if call is not None and _NAME.fullmatch(call.name) and call.name not in self._offered else ""
+        match call:
+            case {"name": str(name), **others} if others.keys() <= {"arguments", "parameters"}:
+                is_call = all(isinstance(value, dict | None) for value in others.values())
+                return name if is_call and _NAME.fullmatch(name) and name not in self._offered else ""
+        return ""
 
 
 def _begins_call(text: str) -> bool | None:
