@@ -18,7 +18,8 @@ _NUMBER_TOKEN = 7_000_999
 _KEY_MARK = "zq_key"
 _UNITS = (" days", "px", " %", "k", " km/h", "°", " EUR")
 _TYPE_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-_EXCHANGED = str.maketrans(",.", ".,")
+_NUMBER_SIGNS = tuple(str.maketrans(",.", signs) for signs in (",.", ".,", " .", "'."))
+"""The signs of thousands and of fractions in several languages, in the place of those of Python."""
 _LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 
 MemberChange = Callable[[Seed, Dialect, random.Random], str | None]
@@ -76,11 +77,9 @@ def _misspell(kind: str, key: str, value: JSON, rng: random.Random) -> str | Non
         case "value repeated":
             text = rng.choice(("", " ", ", ")).join([json.dumps(value, ensure_ascii=False)] * rng.randint(2, 5))
         case "number grouped" if is_number:
-            # with the signs of a language, which are not those of JSON
-            written = f"{value:,}"
-            others = (written, written.translate(_EXCHANGED), written.replace(",", " "), written.replace(",", "'"))
-            spellings = [other for other in others if other != str(value)]
-            text = rng.choice(spellings) if spellings else None
+            spellings = [f"{value:,}".translate(signs) for signs in _NUMBER_SIGNS]
+            others = [spelling for spelling in spellings if spelling != str(value)]
+            text = rng.choice(others) if others else None
     return text
 
 
