@@ -129,7 +129,7 @@ class ChoiceReader:
         if call.ended:
             return
         call.name = call.name or name
-        fragment = _arguments_text(arguments)
+        fragment = msgspec.json.encode(arguments).decode() if isinstance(arguments, dict) else arguments or ""
         call.size += len(fragment)
         if call.size > self._call_chars:  # dropped; `_check_arguments` reports the limit at the end of the call
             return
@@ -226,12 +226,6 @@ class ChoiceReader:
             else:
                 out.append(item)
         self._queue.clear()
-
-
-def _arguments_text(value: str | dict[str, JSON] | None) -> str:
-    if isinstance(value, dict):
-        return msgspec.json.encode(value).decode()
-    return value or ""
 
 
 def _is_strict_object(arguments: str) -> bool:

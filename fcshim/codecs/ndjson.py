@@ -81,11 +81,8 @@ class NDJSONSplitter:
         if not part or self._overflow:
             return
         self._pending.append(part)
-        if self.pending_bytes > SHORT and self._has_too_many_values(part):
-            self._overflow = TOO_MANY_VALUES
-
-    def _has_too_many_values(self, part: bytes) -> bool:
-        """Count the values of a line that is not short, from its start on."""
-        if self._values is None:
-            self._values, part = ValueCounter(), self.pending()
-        return self._values.feed(part)
+        if self.pending_bytes > SHORT:
+            if self._values is None:  # the line was short up to here; it is counted from its start on
+                self._values, part = ValueCounter(), self.pending()
+            if self._values.feed(part):
+                self._overflow = TOO_MANY_VALUES

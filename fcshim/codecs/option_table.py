@@ -29,16 +29,6 @@ class OptionRow(msgspec.Struct, frozen=True, kw_only=True):
     converted: bool = False
 
 
-def _same(*names: str) -> tuple[OptionRow, ...]:
-    """Return the rows of options that both APIs of OpenAI have, and no other."""
-    return tuple(OptionRow(name=name, openai_responses=name) for name in names)
-
-
-def _of_engines(*names: str) -> tuple[OptionRow, ...]:
-    """Return the rows of options of local engines, which Ollama takes under the same names."""
-    return tuple(OptionRow(name=name, ollama=f"options.{name}") for name in names)
-
-
 OPTIONS: Final = (
     OptionRow(
         name="response_format",
@@ -56,13 +46,34 @@ OPTIONS: Final = (
         converted=True,
     ),
     OptionRow(name="verbosity", openai_responses="text.verbosity"),
-    *_same("metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "user"),
+    *(  # which both APIs of OpenAI have, and no other
+        OptionRow(name=name, openai_responses=name)
+        for name in (
+            "metadata",
+            "prompt_cache_key",
+            "prompt_cache_retention",
+            "safety_identifier",
+            "service_tier",
+            "user",
+        )
+    ),
     OptionRow(name="top_k", anthropic="top_k", gemini="generationConfig.topK", ollama="options.top_k"),
     *(
         OptionRow(name=name, gemini=f"generationConfig.{gemini}", ollama=f"options.{name}")
         for name, gemini in (("presence_penalty", "presencePenalty"), ("frequency_penalty", "frequencyPenalty"))
     ),
-    *_of_engines("min_p", "typical_p", "repeat_penalty", "repeat_last_n", "mirostat", "mirostat_tau", "mirostat_eta"),
+    *(  # of local engines, which Ollama takes under the same names
+        OptionRow(name=name, ollama=f"options.{name}")
+        for name in (
+            "min_p",
+            "typical_p",
+            "repeat_penalty",
+            "repeat_last_n",
+            "mirostat",
+            "mirostat_tau",
+            "mirostat_eta",
+        )
+    ),
 )
 """All options that an API other than the Chat API takes; that one gets every option as it came."""
 _IMPLIED = frozenset({"stream_options", "store"})

@@ -206,15 +206,15 @@ def visible_text(reply: Reply) -> str:
     """Return the text of a whole reply; if it has nothing else, a sentence for each of its failed calls."""
     if reply.text or valid_calls(reply):
         return reply.text
-    sentences = (_describe_failure(call.tool_call_name, call.error) for call in reply.tool_calls if call.error)
+    sentences: list[str] = []  # for a person who reads the reply, so without the markup that the model wrote
+    for call in reply.tool_calls:
+        if call.error and call.error.kind == "truncated":
+            sentences.append(f"[The reply was cut off inside a call of {call.tool_call_name}, which was not made.]")
+        elif call.error:
+            sentences.append(
+                f"[The model wrote a call of {call.tool_call_name} that cannot be used: {call.error.message}.]"
+            )
     return "\n".join(dict.fromkeys(sentences))
-
-
-def _describe_failure(name: str, error: CallError) -> str:
-    """Return a sentence for a person who reads the reply, without the markup that the model wrote."""
-    if error.kind == "truncated":
-        return f"[The reply was cut off inside a call of {name}, which was not made.]"
-    return f"[The model wrote a call of {name} that cannot be used: {error.message}.]"
 
 
 def sum_usage(usages: Iterable[Usage]) -> Usage:

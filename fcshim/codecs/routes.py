@@ -276,7 +276,11 @@ def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model
         others.append((route.method, api))
     if others:
         return RouteMatch(others[0][1], None, {}, tuple(dict.fromkeys(other for other, _ in others)))
-    return RouteMatch(_guess_api(path, headers), None, {}, ())
+    # The API of a client whose path is not served follows from its prefix or headers.
+    for api in APIS:
+        if path.startswith(api.prefixes or ("\0",)) or any(name in headers for name in api.headers):
+            return RouteMatch(api, None, {}, ())
+    return RouteMatch(OPENAI, None, {}, ())
 
 
 def expected_path(path: str) -> str:
@@ -298,11 +302,3 @@ def _matching_routes(
                 yield {}, route, api
         elif match := pattern.fullmatch(path):
             yield match.groupdict(), route, api
-
-
-def _guess_api(path: str, headers: Collection[bytes]) -> Api:
-    """Guess the client's API for a path that is not served, by its prefix or headers."""
-    for api in APIS:
-        if path.startswith(api.prefixes or ("\0",)) or any(name in headers for name in api.headers):
-            return api
-    return OPENAI

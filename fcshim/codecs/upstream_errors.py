@@ -62,7 +62,7 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> Upstream
     if status in (401, 403):
         message = f"the upstream refused fcshim's API key (HTTP {status}): {KEY_ADVICE}"
         return UpstreamError(message, status=502, key_refused=True)
-    found = find_error_message(_parse_json(body)) or excerpt(body)
+    found = find_error_message(decode_json(body)) or excerpt(body)
     too_long = status < 500 and _TOO_LONG.search(found)
     message = f"the upstream answered HTTP {status}: {found}" if found else f"the upstream answered HTTP {status}"
     message += "".join(f"; {hint}" for pattern, hint in _HINTS if pattern.search(found))
@@ -118,7 +118,8 @@ def _one_line(data: bytes) -> str:
     return " ".join(data.decode("utf-8", "replace").split())
 
 
-def _parse_json(body: bytes) -> JSON:
+def decode_json(body: bytes) -> JSON:
+    """Return the document in a body; None where it is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (ValueError, RecursionError):

@@ -35,7 +35,10 @@ class ValueCounter:
         if self.exceeded:
             return True
         if b"\\" in data or self._backslash:
-            data = self._without_escapes(data)
+            # Drop escaped quotes, and a backslash that escapes the next piece's first byte.
+            data = (self._backslash + data).replace(b"\\\\", b"")
+            self._backslash = data[-1:] if data.endswith(b"\\") else b""
+            data = data.removesuffix(self._backslash).replace(b'\\"', b"")
         quotes = data.count(b'"')
         self.count += quotes
         if self.count <= MAX_MARKS:
@@ -44,9 +47,3 @@ class ValueCounter:
             self.count += _BRACKET_MARKS * (outside.count(b"[") + outside.count(b"{"))
         self._in_string ^= bool(quotes % 2)
         return self.exceeded
-
-    def _without_escapes(self, data: bytes) -> bytes:
-        """Drop escaped quotes, and a backslash that escapes the next piece's first byte."""
-        data = (self._backslash + data).replace(b"\\\\", b"")
-        self._backslash = data[-1:] if data.endswith(b"\\") else b""
-        return data.removesuffix(self._backslash).replace(b'\\"', b"")

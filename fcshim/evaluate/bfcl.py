@@ -62,6 +62,9 @@ def load_bfcl(folder: Path, category: str) -> list[BfclCase]:
         raise ConfigError(f"{folder / name}: not a file of BFCL v4: {error!r}") from error
 
 
+_load_once = cache(load_bfcl)
+
+
 def load_bfcl_cases(folder: Path, categories: Sequence[str], limit: int | None = None) -> list[BfclCase]:
     """Return the cases of these categories, at most `limit` of each, in the order of the files.
 
@@ -72,7 +75,7 @@ def load_bfcl_cases(folder: Path, categories: Sequence[str], limit: int | None =
             raise ConfigError(
                 f"BFCL has no category {category!r} of a single turn. Known are {', '.join(BFCL_CATEGORIES)}"
             )
-    return [case for category in dict.fromkeys(categories) for case in _cached(folder, category)[:limit]]
+    return [case for category in dict.fromkeys(categories) for case in _load_once(folder, category)[:limit]]
 
 
 def bfcl_fingerprint(folder: Path) -> str:
@@ -97,11 +100,6 @@ def judge_bfcl(case: BfclCase, reply: Reply) -> Verdict:
     if sorted(call.name for call in actual) != sorted(call.name for call in expected):
         return "wrong_tool"
     return "right" if _all_matched(case, expected, list(actual)) else "wrong_arguments"
-
-
-@cache
-def _cached(folder: Path, category: str) -> Sequence[BfclCase]:
-    return load_bfcl(folder, category)
 
 
 def _rows(path: Path) -> list[dict[str, JSON]]:

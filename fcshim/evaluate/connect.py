@@ -6,13 +6,10 @@ Rule: an error about an address, a key or a path is one sentence that also says 
 import contextlib
 from dataclasses import dataclass
 
-import msgspec
-
-from fcshim.codecs.upstream_errors import excerpt, find_error_message
+from fcshim.codecs.upstream_errors import decode_json, excerpt, find_error_message
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Secret
 from fcshim.errors import KEY_ADVICE, UpstreamError
-from fcshim.events import JSON
 from fcshim.pipeline.backends import GENERIC, backend_of_api
 from fcshim.upstream import Timeouts, Upstream, api_url, root_url
 from fcshim.upstream.detection import Detection, detect
@@ -76,7 +73,7 @@ async def _explain_failure(upstream: Upstream, status: int, body: bytes) -> str:
     url = upstream.url + upstream.kind.codec.models_path
     if status in (401, 403):
         return f"{url} rejects the key (HTTP {status}): {KEY_ADVICE}"
-    document = _decode_json(body)
+    document = decode_json(body)
     if status == 200 and isinstance(document, dict) and [] in (document.get("data"), document.get("models")):
         return f"{url} lists no models: load one there, or name one with --model"
     reply = find_error_message(document) or excerpt(body) or "nothing"
@@ -95,10 +92,3 @@ async def _lists_models(origin: str, kind: UpstreamKind) -> bool:
             status, body = await upstream.fetch("GET", kind.codec.models_path)
             return status == 200 and bool(kind.codec.decode_models(body))
     return False
-
-
-def _decode_json(body: bytes) -> JSON:
-    try:
-        return msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return None

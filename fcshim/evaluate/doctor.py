@@ -220,9 +220,12 @@ class Doctor:
             for each in race.standings
             if each.probe is not None and "dialect" in each.settings
         }
+        # Kept is what follows from the weights of the model and its template, not from its server.
+        reasoning = next((each.value for each in self._findings if each.probe == "reasoning"), None)
+        settings = {**(reasoning if isinstance(reasoning, dict) else {}), **race.winner.settings}
         measured = MeasuredModel(
             model=identity.name,
-            settings=self._settings_to_keep(race.winner),
+            settings={name: settings[name] for name in settings if name in ModelSettings.__struct_fields__},
             reason=explain(report_on(race.winner), tuple(map(report_on, race.standings))),
             date=date,
             complete=race.ended,
@@ -231,13 +234,6 @@ class Doctor:
         save_measured(identity.key, measured)
         self._kept = load_measured(identity.key) == measured
 
-    def _settings_to_keep(self, winner: Standing) -> dict[str, str | bool | int]:
-        """Return the settings of one model that follow from its weights and its template, not from its server."""
-        reasoning = next((each.value for each in self._findings if each.probe == "reasoning"), None)
-        opened = reasoning if isinstance(reasoning, dict) else {}
-        names = ModelSettings.__struct_fields__
-        return {name: value for name, value in {**opened, **winner.settings}.items() if name in names}
-
     def diagnosis(self) -> Diagnosis:
         """Return what is known so far. Call it only when `connected`."""
         endpoint, race = self._endpoint, self._race
@@ -245,6 +241,11 @@ class Doctor:
         winner = None if race is None else race.winner
         reports = () if race is None else tuple(map(report_on, race.standings))
         best = None if winner is None else report_on(winner)
+        if best is not None:
+            choices = recommend(endpoint, self._findings, recommend_candidate(best, reports))
+        else:
+            dialect = chosen_dialect(self._config.for_model(endpoint.model).dialect, endpoint.model)
+            choices = recommend(endpoint, self._findings, note=dialect_note(dialect))
         return Diagnosis(
             upstream=endpoint.url,
             upstream_api=endpoint.kind.name,
@@ -263,16 +264,8 @@ class Doctor:
             complete=self._ended,
             decided=race is not None and race.decided,
             kept=self._kept,
-            choices=self._recommend(endpoint, best, reports),
+            choices=choices,
         )
-
-    def _recommend(
-        self, endpoint: EndpointInfo, best: CandidateReport | None, reports: Sequence[CandidateReport]
-    ) -> tuple[Recommendation, ...]:
-        if best is not None:
-            return recommend(endpoint, self._findings, recommend_candidate(best, reports))
-        dialect = chosen_dialect(self._config.for_model(endpoint.model).dialect, endpoint.model)
-        return recommend(endpoint, self._findings, note=dialect_note(dialect))
 
 
 _FOUND_SETTINGS = ("profile", "open_reasoning_tag", "constrain")

@@ -4,9 +4,9 @@ A few lines per case; the file of results has the rest.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fcshim.evaluate.case import Case, ExpectedCall
+from fcshim.evaluate.case import Case
 from fcshim.evaluate.result import ActualCall, Result
 from fcshim.events import JSON
 
@@ -26,7 +26,7 @@ def describe_failures(results: Sequence[Result], cases: Iterable[Case]) -> Itera
 def _fields(case: Case, result: Result) -> Iterator[tuple[str, str]]:
     yield "asked", case.messages[-1]["content"]
     for position, calls in enumerate(case.expected):
-        yield "or" if position else "expected", _join_calls(map(_format_expected, calls))
+        yield "or" if position else "expected", _join_calls(_format_call(call.name, call.arguments) for call in calls)
     yield "got", result.problem or _join_calls(map(_format_actual, result.calls))
     if result.text.strip():
         yield "said", result.text
@@ -36,22 +36,18 @@ def _join_calls(calls: Iterable[str]) -> str:
     return ", ".join(calls) or "no call"
 
 
-def _format_expected(call: ExpectedCall) -> str:
-    return (
-        f"{call.name}({', '.join(f'{key}={_format_alternatives(values)}' for key, values in call.arguments.items())})"
-    )
-
-
-def _format_alternatives(values: Sequence[JSON]) -> str:
-    return " or ".join(json.dumps(value, ensure_ascii=False) for value in values)
+def _format_call(name: str, arguments: Mapping[str, Sequence[JSON]]) -> str:
+    """Return a call as text, with the accepted values of each argument."""
+    written = []
+    for key, values in arguments.items():
+        written.append(f"{key}={' or '.join(json.dumps(value, ensure_ascii=False) for value in values)}")
+    return f"{name}({', '.join(written)})"
 
 
 def _format_actual(call: ActualCall) -> str:
     if call.error or not isinstance(call.arguments, dict):
         return f"{call.name}, {call.error}: {call.arguments}"
-    return (
-        f"{call.name}({', '.join(f'{key}={_format_alternatives([value])}' for key, value in call.arguments.items())})"
-    )
+    return _format_call(call.name, {key: [value] for key, value in call.arguments.items()})
 
 
 def _truncate(text: str) -> str:

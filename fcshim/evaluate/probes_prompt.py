@@ -37,19 +37,14 @@ async def probe_system_role(target: ProbeTarget) -> ProbeResult:
     answer = await target.send(
         target.make_request(system_message(_INSTRUCTION), user_message(HELLO), max_tokens=_MAX_TOKENS)
     )
+    means = "instructions and tools open the first user turn instead (profile no-system)"
     if not answer.ok:
-        first = "instructions and tools open the first user turn instead (profile no-system)"
-        return ProbeResult(
-            "no" if answer.rejected else "unclear", answer.error_summary(), first if answer.rejected else ""
-        )
+        refused = answer.rejected
+        return ProbeResult("no" if refused else "unclear", answer.error_summary(), means if refused else "")
     more = target.extra_prompt_tokens(answer)
     if more is not None and more < _MIN_INSTRUCTION_TOKENS:
-        means = "instructions and tools open the first user turn instead (profile no-system)"
-        return ProbeResult(
-            "no",
-            f"dropped without a word: the prompt grew by {more} tokens, of {_MIN_INSTRUCTION_TOKENS} or more",
-            means,
-        )
+        evidence = f"dropped without a word: the prompt grew by {more} tokens, of {_MIN_INSTRUCTION_TOKENS} or more"
+        return ProbeResult("no", evidence, means)
     obeyed = _WORD in answer.text.lower()
     reaction = "and the model obeys it" if obeyed else f"but the model answers {excerpt(answer.text)!r}"
     if more is None:
@@ -156,10 +151,6 @@ async def _fetch_document(target: ProbeTarget, path: str) -> JSON:
 _ReadLength = Callable[[JSON, str], int]
 
 
-def _from_path(path: str) -> _ReadLength:
-    return lambda document, _model: _positive_int(lookup(document, path))
-
-
 def _from_model_row(*members: str) -> _ReadLength:
     """Return a reader of the model's row in a list, or of the only row."""
 
@@ -195,7 +186,11 @@ class _ContextLengthSource:
 
 _SHOW_PATH = "//api/show"
 _CONTEXT_LENGTH_SOURCES = (
-    _ContextLengthSource("llama-server", "//props", _from_path("default_generation_settings.n_ctx")),
+    _ContextLengthSource(
+        "llama-server",
+        "//props",
+        lambda document, _model: _positive_int(lookup(document, "default_generation_settings.n_ctx")),
+    ),
     _ContextLengthSource("ollama", "//api/ps", _from_model_row("context_length")),
     _ContextLengthSource("ollama", _SHOW_PATH, _from_ollama_parameters),
     _ContextLengthSource("lmstudio", "//api/v0/models", _from_model_row("loaded_context_length")),

@@ -161,7 +161,8 @@ async def probe_reasoning(target: ProbeTarget) -> ProbeResult:
     if opened:
         return ProbeResult("yes", f"its text begins with {opened.strip()!r}", "fcshim reads that tag", "text")
     closed = next((tag for tag, closing in REASONING_TAGS if closing.strip() in text), "")
-    in_prompt = "" if closed else await _open_tag_in_prompt(target)
+    prompt = "" if closed else await target.rendered_prompt([{"role": "user", "content": HELLO}])
+    in_prompt = next((tag for tag, _ in REASONING_TAGS if prompt.rstrip().endswith(tag.strip())), "")
     if closed or in_prompt:
         target.emits_reasoning = True
         evidence = (
@@ -202,9 +203,3 @@ def _has_reasoning(text: str, reasoning: str) -> bool:
 
 def _end_tag(opening: str) -> str:
     return dict(REASONING_TAGS)[opening].strip()
-
-
-async def _open_tag_in_prompt(target: ProbeTarget) -> str:
-    """Return the opening tag at the end of the prompt, if the server shows the prompt (llama-server does)."""
-    prompt = await target.rendered_prompt([{"role": "user", "content": HELLO}])
-    return next((tag for tag, _ in REASONING_TAGS if prompt.rstrip().endswith(tag.strip())), "")

@@ -132,22 +132,16 @@ def _recommend_profile(model: str, findings: Mapping[str, Finding]) -> Iterable[
     named = chosen_profile(AUTO, model)
     taken = "system" in findings and findings["system"].verdict == "yes" and not named.system_role
     names = [] if named is DEFAULT or taken else [named.name]
-    lacks = [
-        (row, findings[probe])
-        for probe, row in _PROFILES_BY_PROBE
-        if probe in findings and _is_unsupported(findings[probe])
-    ]
+    refused = {probe: finding for probe, finding in findings.items() if finding.verdict == "no"}
+    if "replay" in refused and refused["replay"].value != "refused":
+        del refused["replay"]  # reasoning that a template only leaves out does no harm
+    lacks = [(row, refused[probe]) for probe, row in _PROFILES_BY_PROBE if probe in refused]
     names += [row for row, _ in lacks if row not in names]
     if names == ([] if named is DEFAULT else [named.name]):
         return
     reasons = [finding for _, finding in lacks] or [findings["system"]]
     reason = "; ".join(f"{finding.title}: {finding.evidence}" for finding in reasons)
     yield Recommendation(setting="profile", value="+".join(names) or DEFAULT.name, reason=reason, of_model=True)
-
-
-def _is_unsupported(finding: Finding) -> bool:
-    """Return whether the endpoint rejects the input. Reasoning that a template only leaves out does no harm."""
-    return finding.verdict == "no" and (finding.probe != "replay" or finding.value == "refused")
 
 
 def find_context(findings: Iterable[Finding]) -> Finding | None:

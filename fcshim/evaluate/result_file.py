@@ -84,8 +84,10 @@ class ResultFile:
             raise ConfigError(
                 f"{path}: format {header.fcshim_eval}, of another version of fcshim; expected {_FORMAT_VERSION}"
             )
-        if header.terms != terms:
-            raise ConfigError(f"{path} was made with other settings: {_difference(header.terms, terms)}")
+        if (old := header.terms) != terms:
+            changed = [name for name in dict.fromkeys([*old, *terms]) if old.get(name) != terms.get(name)]
+            listed = ", ".join(f"{name} was {old.get(name)!r}, is {terms.get(name)!r}" for name in changed)
+            raise ConfigError(f"{path} was made with other settings: {listed}")
         for number, line in enumerate(rest, 2):
             try:
                 result = msgspec.json.decode(line, type=Result)
@@ -106,8 +108,3 @@ def _read_complete_lines(path: Path) -> bytes:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
     return data[: data.rfind(b"\n") + 1]
-
-
-def _difference(old: dict[str, JSON], new: dict[str, JSON]) -> str:
-    named = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
-    return ", ".join(f"{name} was {old.get(name)!r}, is {new.get(name)!r}" for name in named)

@@ -129,15 +129,9 @@ def matches(expected: ExpectedCall, call: ActualCall, schema: JSON) -> bool:
     actual, defaults = fill_defaults(call.arguments, schema), fill_defaults({}, schema)
     admitted = {key: [value] for key, value in defaults.items()} | expected.arguments
     return actual.keys() == admitted.keys() and all(
-        canonical(actual[key]) in {canonical(_fill_argument(value, key, schema)) for value in values}
+        canonical(actual[key]) in {canonical(fill_defaults({key: value}, schema)[key]) for value in values}
         for key, values in admitted.items()
     )
-
-
-def _fill_argument(value: JSON, key: str, schema: JSON) -> JSON:
-    """Fill the defaults into an accepted value of one argument."""
-    completed: dict[str, JSON] = fill_defaults({key: value}, schema)
-    return completed[key]
 
 
 def _has_perfect_matching(matching: list[list[bool]]) -> bool:

@@ -108,10 +108,13 @@ class ProbeTarget:
     ) -> ProbeResponse:
         """Send a request and read the response; `edit_body` changes the JSON body, `stop_when` ends reading early."""
         outgoing = self.upstream.kind.codec.encode_request(request)
-        edits = [*([] if self.streaming else [_disable_streaming]), *([] if edit_body is None else [edit_body])]
-        for edit in edits:
-            body = msgspec.json.encode(edit(msgspec.json.decode(outgoing.body)))
-            outgoing = msgspec.structs.replace(outgoing, body=body)
+        if edit_body is not None or not self.streaming:
+            body = msgspec.json.decode(outgoing.body)
+            if not self.streaming:
+                body["stream"] = False
+                body.pop("stream_options", None)  # valid only with `stream: true`
+            body = body if edit_body is None else edit_body(body)
+            outgoing = msgspec.structs.replace(outgoing, body=msgspec.json.encode(body))
         self.request_count += 1
         reader = _ResponseReader(self.upstream, stop_when)
         try:
@@ -156,11 +159,6 @@ class ProbeTarget:
             return msgspec.json.decode(answer) if status == 200 else None
         except (TimeoutError, UpstreamError, ValueError, RecursionError):
             return None
-
-
-def _disable_streaming(body: JSON) -> JSON:
-    """Request a reply that is not streamed; `stream_options` is valid only with `stream: true`."""
-    return {name: value for name, value in body.items() if name != "stream_options"} | {"stream": False}
 
 
 class _ResponseReader:

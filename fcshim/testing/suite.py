@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from fcshim.events import JSON
-from fcshim.messages import Tool, as_function
+from fcshim.messages import as_function
 from fcshim.parse.dialects import DIALECTS
 from fcshim.testing.conformance import ConformanceCase, judge, load
 from fcshim.testing.mutations.seeds import make_seed
@@ -65,14 +64,11 @@ def test_a_mistake_never_makes_a_call_that_was_not_meant(
         mutant = MUTATIONS[mutation](seed, row, rng)
         if mutant is None or not can_be_seen(seed.tools, row, mutant):
             continue
+        tools = [{"type": "function", "function": as_function(tool)} for tool in seed.tools]
         for pieces in ([mutant.text], list(mutant.text)):
-            result = read(make_parser, _as_dicts(seed.tools), dialect, pieces, mutant.stop_reason)
+            result = read(make_parser, tools, dialect, pieces, mutant.stop_reason)
             calls = [(call["name"], call["arguments"]) for call in result.calls]
             verdict = judge_mutant(Delivered(calls, failed=False), mutant, row)
 
             assert verdict != "wrong", f"{mutant.text!r}\nmeant {mutant.calls}\nruns  {calls}"
             assert verdict == "exact" or mutation != "no mistake", f"{mutant.text!r}\nruns only {calls}"
-
-
-def _as_dicts(tools: list[Tool]) -> list[dict[str, JSON]]:
-    return [{"type": "function", "function": as_function(tool)} for tool in tools]

@@ -45,7 +45,6 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
     Usage,
-    WebResult,
     WebToolUse,
 )
 from fcshim.messages import Request
@@ -367,19 +366,21 @@ def web_blocks(use: WebToolUse) -> tuple[dict[str, JSON], dict[str, JSON]]:
 def _content(use: WebToolUse, name: str) -> JSON:
     if use.error is not None:
         return {"type": f"{name}_tool_result_error", "error_code": use.error}
-    return [_search_result(result) for result in use.results] if use.action == "search" else _page(use.results)
-
-
-def _search_result(result: WebResult) -> dict[str, JSON]:
-    excerpt = base64.b64encode(result.text.encode("utf-8", "replace")).decode()
-    fields = {"title": result.title, "url": result.url, "encrypted_content": excerpt, "page_age": None}
-    return {"type": "web_search_result", **fields}
-
-
-def _page(results: Sequence[WebResult]) -> dict[str, JSON]:
-    source = {"type": "text", "media_type": "text/plain", "data": results[0].text}
-    document = {"type": "document", "source": source, "title": results[0].title, "citations": None}
-    return {"type": "web_fetch_result", "url": results[0].url, "content": document, "retrieved_at": None}
+    if use.action == "search":
+        return [
+            {
+                "type": "web_search_result",
+                "title": result.title,
+                "url": result.url,
+                "encrypted_content": base64.b64encode(result.text.encode("utf-8", "replace")).decode(),
+                "page_age": None,
+            }
+            for result in use.results
+        ]
+    page = use.results[0]
+    source = {"type": "text", "media_type": "text/plain", "data": page.text}
+    document = {"type": "document", "source": source, "title": page.title, "citations": None}
+    return {"type": "web_fetch_result", "url": page.url, "content": document, "retrieved_at": None}
 
 
 def use_counts(uses: Sequence[WebToolUse]) -> JSON:

@@ -70,18 +70,16 @@ _LINES = re.compile(rf"\A(?:\s*(?:{'|'.join(CLIENT_LINES)}):[^\n]*(?:\n|\Z))+\s*
 
 def read_system_prompt(content: Content) -> Content:
     """Return the content of a system prompt without the client's lines; a line break ends each block but the last."""
-    kept = [part for part in map(_without_lines, content) if not isinstance(part, TextPart) or part.text]
-    return (*map(_with_line_end, kept[:-1]), *kept[-1:])
-
-
-def _without_lines(part: Part) -> Part:
-    return TextPart(_LINES.sub("", part.text), part.document) if isinstance(part, TextPart) else part
-
-
-def _with_line_end(part: Part) -> Part:
-    if not isinstance(part, TextPart) or part.text.endswith("\n"):
-        return part
-    return TextPart(f"{part.text}\n", part.document)
+    kept: list[Part] = []
+    for part in content:
+        if not isinstance(part, TextPart):
+            kept.append(part)
+        elif text := _LINES.sub("", part.text):
+            kept.append(TextPart(text, part.document))
+    for at, part in enumerate(kept[:-1]):
+        if isinstance(part, TextPart) and not part.text.endswith("\n"):
+            kept[at] = TextPart(f"{part.text}\n", part.document)
+    return tuple(kept)
 
 
 class OfferedTools(msgspec.Struct):

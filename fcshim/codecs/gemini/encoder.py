@@ -14,9 +14,8 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.framing import EVENT_STREAM, write_data
-from fcshim.codecs.gemini.argument_pieces import ArgumentPieces, has_pieces
 from fcshim.codecs.gemini.options import GeminiClientOptions
-from fcshim.codecs.gemini.parts import grounding_fields, wrap_signature
+from fcshim.codecs.gemini.parts import ArgumentPieces, grounding_fields, has_pieces, wrap_signature
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.outcome import FAILED, UNFINISHED, CallOutcomes, raise_error, sum_usage, valid_calls
 from fcshim.errors import FcshimError, UpstreamError

@@ -22,7 +22,6 @@ from fcshim.messages import (
     Request,
     SystemMessage,
     Tool,
-    ToolChoice,
     ToolMessage,
     UserMessage,
     count_leading_system,
@@ -48,24 +47,23 @@ def write_request(request: Request) -> UpstreamRequest:
     }
     if system:
         body["systemInstruction"] = {"parts": [{"text": system}]}
-    return UpstreamRequest(f"/models/{_model_path(request.model)}:streamGenerateContent?alt=sse", write_json(body))
-
-
-def _model_path(model: str) -> str:
-    """Return a model's name for the path. Raises `RequestError` for a name that would leave the path of models."""
-    if {".", ".."} & set(model.split("/")):
-        raise RequestError(f"model: expected a name, got the path {model[:80]!r}", param="model")
-    return quote(model.removeprefix("models/"), safe="/:@")
+    if {".", ".."} & set(request.model.split("/")):  # would leave the path of models
+        raise RequestError(f"model: expected a name, got the path {request.model[:80]!r}", param="model")
+    model = quote(request.model.removeprefix("models/"), safe="/:@")
+    return UpstreamRequest(f"/models/{model}:streamGenerateContent?alt=sse", write_json(body))
 
 
 def _tools(request: Request) -> dict[str, JSON]:
     if not request.tools:
         return {}
-    config = {"functionCallingConfig": _calling_config(request.tool_choice)}
-    return {
-        "tools": [{"functionDeclarations": [write_declaration(tool) for tool in request.tools]}],
-        **({} if request.tool_choice.mode == "auto" and not request.tool_choice.names else {"toolConfig": config}),
-    }
+    tools = {"tools": [{"functionDeclarations": [write_declaration(tool) for tool in request.tools]}]}
+    choice = request.tool_choice
+    if choice.mode == "auto" and not choice.names:
+        return tools
+    # The API allows `allowedFunctionNames` only with VALIDATED and ANY; VALIDATED is its AUTO with checked arguments.
+    mode = {"auto": "VALIDATED", "none": "NONE", "required": "ANY"}[choice.mode]
+    names = {"allowedFunctionNames": list(choice.names)} if choice.names and choice.mode != "none" else {}
+    return {**tools, "toolConfig": {"functionCallingConfig": {"mode": mode, **names}}}
 
 
 def write_declaration(tool: Tool) -> dict[str, JSON]:
@@ -74,13 +72,6 @@ def write_declaration(tool: Tool) -> dict[str, JSON]:
     if isinstance(tool.parameters, dict) and tool.parameters.get("properties"):
         fields["parametersJsonSchema"] = for_gemini(tool.parameters)
     return fields
-
-
-def _calling_config(choice: ToolChoice) -> dict[str, JSON]:
-    # The API allows `allowedFunctionNames` only with VALIDATED and ANY; VALIDATED is its AUTO with checked arguments.
-    mode = {"auto": "VALIDATED" if choice.names else "AUTO", "none": "NONE", "required": "ANY"}[choice.mode]
-    names = {"allowedFunctionNames": list(choice.names)} if choice.names and choice.mode != "none" else {}
-    return {"mode": mode, **names}
 
 
 def _contents(messages: Sequence[Message]) -> list[JSON]:

@@ -43,10 +43,6 @@ _SHOW_PATH = "/api/show"
 _RUNNING_PATH = "/api/ps"
 
 
-def _read_names(body: bytes) -> list[str]:
-    return [model.name for model in read_models(body)]
-
-
 class Ollama(Codec):
     """The codec."""
 
@@ -58,7 +54,6 @@ class Ollama(Codec):
     encoder = OllamaEncoder
     encode_reply = staticmethod(write_reply)
     encode_error = staticmethod(write_error)
-    decode_models = staticmethod(_read_names)
 
     def decode_request(self, body: bytes | BodyFields, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request; one that only loads the model has no messages. Raises `RequestError`."""
@@ -67,6 +62,10 @@ class Ollama(Codec):
     def decoder(self) -> Decoder:
         """Create a decoder for one upstream reply, which is a stream or one JSON body."""
         return OllamaDecoder(self._new_id, self._decoder_limits)
+
+    def decode_models(self, body: bytes) -> list[str]:
+        """Return the names in a list of models; none if the body is something else."""
+        return [model.name for model in read_models(body)]
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a running stream."""

@@ -15,7 +15,6 @@ from fcshim.events import JSON
 from fcshim.messages import (
     AssistantMessage,
     Content,
-    MediaPart,
     Message,
     Request,
     SystemMessage,
@@ -38,20 +37,15 @@ def write_request(request: Request, context: int = 0) -> UpstreamRequest:
     if request.n > 1:
         raise RequestError("n: the upstream's API returns one choice; send several requests for more", param="n")
     body: dict[str, JSON] = {"model": request.model, "messages": _messages(request)}
-    if tools := _allowed_tools(request):
+    choice = request.tool_choice
+    # Ollama has no `tool_choice`, so the tools that may not be called are not offered.
+    offered = () if choice.mode == "none" else request.tools
+    if tools := [tool for tool in offered if not choice.names or tool.name in choice.names]:
         body["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
     settings = write_settings(request)
     if context:
         settings = {**settings, "options": {"num_ctx": context, **settings.get("options", {})}}
     return UpstreamRequest(PATH, msgspec.json.encode({**body, **settings, "stream": True}))
-
-
-def _allowed_tools(request: Request) -> list[Tool]:
-    """Return the tools that may be called. Ollama has no `tool_choice`, so the others are not offered."""
-    choice = request.tool_choice
-    if choice.mode == "none":
-        return []
-    return [tool for tool in request.tools if not choice.names or tool.name in choice.names]
 
 
 def _function(tool: Tool) -> dict[str, JSON]:
@@ -103,15 +97,15 @@ def _arguments(call: ToolCall) -> JSON:
 
 def _content(content: Content) -> dict[str, JSON]:
     """Return text and images; every other part becomes a note in the text."""
-    texts = [part.text if isinstance(part, TextPart) else _media_note(part) for part in content if not _is_image(part)]
-    images = [part.data for part in content if isinstance(part, MediaPart) and _is_image(part)]
+    texts: list[str] = []
+    images: list[str] = []
+    for part in content:
+        if isinstance(part, TextPart):
+            texts.append(part.text)
+        elif part.media_type.startswith("image/") and part.data:
+            images.append(part.data)
+        else:
+            kind = part.media_type.partition("/")[0] or "media"
+            is_link = part.url and not part.url.startswith("data:")
+            texts.append(f"[{kind}: {part.url if is_link else part.media_type}]")
     return {"content": "".join(texts), **({"images": images} if images else {})}
-
-
-def _is_image(part: TextPart | MediaPart) -> bool:
-    return isinstance(part, MediaPart) and part.media_type.startswith("image/") and bool(part.data)
-
-
-def _media_note(part: MediaPart) -> str:
-    kind = part.media_type.partition("/")[0] or "media"
-    return f"[{kind}: {part.url}]" if part.url and not part.url.startswith("data:") else f"[{kind}: {part.media_type}]"

@@ -144,29 +144,22 @@ class ChunkPatternFinder:
     def find(self, data: bytes) -> ChunkPattern | None:
         """Look at an event of one line; return the pattern if it has the same prefix and suffix as the last event.
 
-        An escaped quotation mark inside the text gives a wrong suffix, which `_verify_pattern` rejects.
+        The pattern is created if a change of the string changes the chunk's content: then the string is the content.
+        This rejects a `content` field elsewhere in the chunk, one that a repeated field overrides, and the wrong suffix
+        that an escaped quotation mark inside the text gives.
         """
         found = _CONTENT_FIELD.search(data)
         end = data.find(b'"', found.end()) if found is not None else -1
         if found is None or end < 0:
             return None
-        affixes = data[: found.end()], data[end:]
+        affixes = prefix, suffix = data[: found.end()], data[end:]
         if affixes != self._last_affixes:
             self._last_affixes, self._pattern = affixes, None
         elif self._pattern is None:
-            self._pattern = _verify_pattern(*affixes, data[found.end() : end])
+            original, longer = _read_text_only(data), _read_text_only(data[:end] + b"." + suffix)
+            if original is not None and longer is not None and longer[1] == original[1] + ".":
+                self._pattern = ChunkPattern(prefix, suffix, len(prefix) - 1, 1 - len(suffix), original[0])
         return self._pattern
-
-
-def _verify_pattern(prefix: bytes, suffix: bytes, text: bytes) -> ChunkPattern | None:
-    """Create the pattern if a change of the string changes the chunk's content: then the string is the content.
-
-    This rejects a `content` field elsewhere in the chunk, and one that a repeated field overrides.
-    """
-    original, longer = _read_text_only(prefix + text + suffix), _read_text_only(prefix + text + b"." + suffix)
-    if original is None or longer is None or longer[1] != original[1] + ".":
-        return None
-    return ChunkPattern(prefix, suffix, len(prefix) - 1, 1 - len(suffix), original[0])
 
 
 def _read_text_only(event: bytes) -> tuple[int, str] | None:
@@ -273,8 +266,10 @@ class ChatDecoder:
         chunk = read_chunk(document)
         if chunk is None:
             raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}")
-        if (chunk.error is not None or chunk.choices is None) and (problem := _find_problem(chunk, document)):
-            raise upstream_failure(problem)
+        if chunk.error is not None or chunk.choices is None:  # an error, or a usage, or an unknown extension
+            reported = msgspec.json.decode(document) if is_json(document) else {"error": chunk.error}
+            if problem := find_error_message(reported):
+                raise upstream_failure(problem)
         if chunk.prompt_progress is not None:
             self.progress = read_progress(chunk.prompt_progress)
         self._read_choices(chunk, out, whole=False)
@@ -346,7 +341,11 @@ def _read_delta(reader: ChoiceReader, delta: ChatDelta, out: list[Event], *, who
     if reasoning and isinstance(reasoning, str):
         reader.emit_text(Reasoning(reasoning), out)
     if delta.content or delta.refusal:
-        reader.emit_text(Text(_content_text(delta.content) + (delta.refusal or "")), out)
+        content = delta.content or ""
+        if isinstance(content, list):  # of parts, from some upstreams
+            texts = [part.get("text") for part in content if isinstance(part, dict)]
+            content = "".join(text for text in texts if isinstance(text, str))
+        reader.emit_text(Text(content + (delta.refusal or "")), out)
     if delta.tool_calls:
         for position, call in enumerate(delta.tool_calls):
             key = position if whole and call.index is None else call.index
@@ -358,25 +357,12 @@ def _read_delta(reader: ChoiceReader, delta: ChatDelta, out: list[Event], *, who
         reader.read_call("function_call", out, name=function.name, arguments=function.arguments)
 
 
-def _content_text(content: str | list[JSON] | None) -> str:
-    """Return the text of a message's content, which some upstreams send as a list of parts."""
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(text for text in texts if isinstance(text, str))
-    return content or ""
-
-
 def _stop_reason(choice: ChatChoice) -> StopReason:
     """Return the stop reason; `choice.stop_reason` is the stop string that matched, or null."""
     finish = choice.finish_reason or "stop"
     if finish == "stop" and isinstance(choice.stop_reason, str):
         return "stop_sequence"
     return _STOP_REASONS.get(finish, "complete")
-
-
-def _find_problem(chunk: ChatChunk, document: bytes) -> str:
-    """Return what a chunk without choices reports: an error, or nothing for usage and unknown extensions."""
-    return find_error_message(msgspec.json.decode(document) if is_json(document) else {"error": chunk.error})
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:

@@ -129,19 +129,19 @@ def read_builtin_tool(tool: dict[str, JSON], path: str) -> Tool | None:
     """Read a tool that the client runs; None for any other tool. Raises `RequestError`."""
     kind = str(tool.get("type"))
     row = BUILTIN_TOOLS.get(kind)
-    if row is None or not _runs_at_client(tool, path):
+    if row is None:
+        return None
+    if kind == "tool_search":
+        runs_at_client = str(tool.get("execution")) == "client"
+    else:
+        environment = read_field(tool, "environment", dict, {}, f"{path}.")
+        runs_at_client = str(environment.get("type") or "local") == "local"
+    if not runs_at_client:
         return None
     description = read_field(tool, "description", str, "", f"{path}.") or row.description
     parameters = read_field(tool, "parameters", dict, row.parameters, f"{path}.")
     # Validated as a whole, because an item for the client needs valid arguments.
     return Tool(kind, description, parameters, strict=True)
-
-
-def _runs_at_client(tool: dict[str, JSON], path: str) -> bool:
-    if tool["type"] == "tool_search":
-        return str(tool.get("execution")) == "client"
-    environment = read_field(tool, "environment", dict, {}, f"{path}.")
-    return str(environment.get("type") or "local") == "local"
 
 
 def is_provider_search(kind: str) -> bool:

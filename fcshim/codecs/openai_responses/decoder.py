@@ -75,6 +75,7 @@ decode_event = json_reader(ResponsesEvent)
 
 _TEXT_EVENTS = frozenset(["response.output_text.delta", "response.refusal.delta"])
 _REASONING_EVENTS = frozenset(["response.reasoning_text.delta", "response.reasoning_summary_text.delta"])
+_ITEM_EVENTS = frozenset(["response.output_item.added", "response.output_item.done"])
 _END_EVENTS = frozenset(["response.completed", "response.incomplete"])
 _Arguments: TypeAlias = str | dict[str, JSON] | None
 
@@ -111,10 +112,8 @@ class ResponsesDecoder:
             self._read_reasoning(event, out)
         elif kind == "response.function_call_arguments.delta":
             self._read_arguments(self._item_number(event), _delta_text(event.delta), out)
-        elif kind == "response.output_item.added" and event.item is not None:
-            self._begin_item(self._item_number(event), event.item, out)
-        elif kind == "response.output_item.done" and event.item is not None:
-            self._end_item(self._item_number(event), event.item, out)
+        elif kind in _ITEM_EVENTS and event.item is not None:
+            self._read_item(kind, self._item_number(event), event.item, out)
         elif kind in _END_EVENTS and event.response is not None:
             self._read_response(event.response, out)
         elif kind in ("response.failed", "response.cancelled", "error"):
@@ -136,14 +135,13 @@ class ResponsesDecoder:
             self._item_numbers.setdefault(key, self._last_number)
         return self._last_number
 
-    def _begin_item(self, index: int, item: ResponsesItem, out: list[Event]) -> None:
-        """Begin a call; its arguments come in deltas, or whole in the `done` event."""
-        if item.type == "function_call":
-            self._begun_calls.add(index)
-            self._read_call(index, item, None, out)
-
-    def _end_item(self, index: int, item: ResponsesItem, out: list[Event]) -> None:
-        if index not in self._with_content:
+    def _read_item(self, kind: str, index: int, item: ResponsesItem, out: list[Event]) -> None:
+        """Read the start or the end of an item; a call's arguments come in deltas, or whole in the `done` event."""
+        if kind == "response.output_item.added":
+            if item.type == "function_call":
+                self._begun_calls.add(index)
+                self._read_call(index, item, None, out)
+        elif index not in self._with_content:
             self._read_whole_item(index, item, out)
         elif item.type == "reasoning" and item.encrypted_content:
             self.choice.emit_text(Reasoning("", item.encrypted_content), out)

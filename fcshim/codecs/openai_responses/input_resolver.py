@@ -25,15 +25,15 @@ class StoredResponse(msgspec.Struct):
 
     def output_items(self) -> list[JSON]:
         """Return the items of the response, without calls that were cut off: no client has made them."""
-        return [item for item in self.response["output"] if not _is_cut_call(item)]
+        return [
+            item
+            for item in self.response["output"]
+            if not isinstance(item, dict) or (item.get("type"), item.get("status")) != ("function_call", "incomplete")
+        ]
 
     def all_items(self) -> list[JSON]:
         """Return the items of request and response, in order."""
         return [*self.input, *self.output_items()]
-
-
-def _is_cut_call(item: JSON) -> bool:
-    return isinstance(item, dict) and item.get("type") == "function_call" and item.get("status") == "incomplete"
 
 
 _REFERENCE = "item_reference"
@@ -80,7 +80,8 @@ class InputResolver:
         chain = yield from self._load_chain(source)
         items = [*(item for stored in chain for item in stored.all_items()), *input_items(source)]
         if not self.stored_upstream:
-            yield from self._load_items({name for item in items if isinstance(name := _referenced_id(item), str)})
+            names = [item.get("id") for item in items if isinstance(item, dict) and item.get("type") == _REFERENCE]
+            yield from self._load_items({name for name in names if isinstance(name, str)})
         return [found for item in items for found in self._resolve_item(item)]
 
     def _load_chain(self, source: dict[str, JSON]) -> Lookups[list[StoredResponse]]:
@@ -145,7 +146,3 @@ class InputResolver:
             raise RequestError(
                 f"input: the items that it refers to exceed {self._max_bytes} bytes", param="input", status=413
             )
-
-
-def _referenced_id(item: JSON) -> JSON:
-    return item.get("id") if isinstance(item, dict) and item.get("type") == _REFERENCE else None

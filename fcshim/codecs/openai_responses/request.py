@@ -144,20 +144,17 @@ class ItemReader:
         if item.get("call_id") is None and item.get("name") is not None:
             self._append(UserMessage(_describe_output(item, content, path)))
             return
-        call_id = self._read_result_id(item, path)
+        if item.get("call_id") is None and item.get("type") == "local_shell_call_output":
+            own_id = read_required(item, "id", str, path)  # it is its call's id, of either kind
+            call_id = self._call_ids.get(own_id, own_id)
+        else:
+            call_id = read_required(item, "call_id", str, path)
         if call_id not in self._names and not self.skipped:
             raise RequestError(
                 f"No tool call found for function call output with call_id {call_id[:100]}.", param="input"
             )
         is_error = item.get("status") == "failed"
         self._append(ToolMessage(call_id, content, self._names.get(call_id, ""), is_error, loads))
-
-    def _read_result_id(self, item: dict[str, JSON], path: str) -> str:
-        """Return the id of the call; the result of a local shell has its call's id, of either kind, as its own id."""
-        if item.get("call_id") is None and item.get("type") == "local_shell_call_output":
-            own = read_required(item, "id", str, path)
-            return self._call_ids.get(own, own)
-        return read_required(item, "call_id", str, path)
 
     def _read_compaction(self, item: dict[str, JSON]) -> None:
         summary = read_compaction(item.get("encrypted_content"))

@@ -33,12 +33,9 @@ def store_response(request: Request, identity: ReplyIdentity, response: dict[str
         return
     previous = source.get("previous_response_id")
     stored: dict[str, JSON] = {"response": response, "input": input_items(source), "previous": previous}
-    names = [item["id"] for item in [*stored["input"], *response["output"]] if _has_id(item)]
+    items = [item for item in [*stored["input"], *response["output"]] if isinstance(item, dict)]
+    names = [item["id"] for item in items if isinstance(item.get("id"), str) and item.get("type") != "item_reference"]
     identity.reply_store.put(identity.id, write_json(stored), names)
-
-
-def _has_id(item: JSON) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("id"), str) and item.get("type") != "item_reference"
 
 
 def respond(method: str, target: RequestTarget) -> bytes:

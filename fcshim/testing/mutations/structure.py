@@ -8,7 +8,8 @@ import html
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import partial
 
 from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
@@ -17,7 +18,6 @@ from fcshim.testing.mutations.seeds import Call, Seed
 
 _TOKEN = re.compile(r"Zq\d{4}qZ|70\d{5}")
 _TAG = re.compile(r"<[^<>\n\"=]{1,40}>?")
-_FULL_WIDTH = ord("！") - ord("!")
 _QUOTES, _BRACKETS, _SEPARATORS = frozenset("\"'"), frozenset("[]{}()"), frozenset(",:=")
 
 Change = Callable[["Structure", random.Random], str | None]
@@ -49,7 +49,7 @@ class Structure:
         self.outside = [at for at in range(len(text)) if at not in inside and at not in named]
         self.marks = [at for at in self.outside if not text[at].isspace()]
 
-    def in_arguments(self, chars: frozenset[str]) -> list[int]:
+    def in_arguments(self, chars: Container[str]) -> list[int]:
         """Return the positions of these characters among the arguments."""
         start, end = (self.values[0][0] - 12, self.values[-1][1] + 4) if self.values else (0, len(self.text))
         return [at for at in self.marks if start <= at < end and self.text[at] in chars]
@@ -125,18 +125,17 @@ def _without(text: str, start: int, size: int = 1, *, instead: str = "") -> str:
     return text[:start] + instead + text[start + size :]
 
 
-def _drop_mark(structure: Structure, rng: random.Random) -> str:
-    return _without(structure.text, rng.choice(structure.marks))
-
-
-def _drop_quote_or_bracket(structure: Structure, rng: random.Random) -> str | None:
-    places = structure.in_arguments(_QUOTES | _BRACKETS)
-    return _without(structure.text, rng.choice(places)) if places else None
-
-
-def _double_mark(structure: Structure, rng: random.Random) -> str:
+def _damage_character(structure: Structure, rng: random.Random, *, kind: str) -> str:
+    """Change any character: leave it out, double it, or lose it on the way, as bytes that are not UTF-8."""
     at = rng.choice(structure.marks)
-    return _without(structure.text, at, instead=2 * structure.text[at])
+    match kind:
+        case "character doubled":
+            instead = 2 * structure.text[at]
+        case "bytes lost":
+            instead = "\ufffd" * rng.choice((1, 3))
+        case _:
+            instead = ""
+    return _without(structure.text, at, instead=instead)
 
 
 def _swap_marks(structure: Structure, rng: random.Random) -> str | None:
@@ -148,41 +147,19 @@ def _swap_marks(structure: Structure, rng: random.Random) -> str | None:
     return _without(text, at, 2, instead=text[at + 1] + text[at])
 
 
-def _replace_bracket(structure: Structure, rng: random.Random) -> str | None:
-    places = structure.in_arguments(_BRACKETS)
+def _replace_sign(structure: Structure, rng: random.Random, *, others: Mapping[str, Sequence[str]]) -> str | None:
+    """Write one of these signs of the arguments in another way."""
+    places = structure.in_arguments(others)
     if not places:
         return None
     at = rng.choice(places)
-    return _without(structure.text, at, instead=rng.choice(sorted(_BRACKETS - {structure.text[at]})))
-
-
-def _replace_separator(structure: Structure, rng: random.Random) -> str | None:
-    places = structure.in_arguments(_SEPARATORS)
-    if not places:
-        return None
-    at = rng.choice(places)
-    others = [other for other in (";", "=", ":", "=>", ",", ".", "|", "\n") if other != structure.text[at]]
-    return _without(structure.text, at, instead=rng.choice(others))
+    choices = others[structure.text[at]]
+    return _without(structure.text, at, instead=rng.choice(choices) if len(choices) > 1 else choices[0])
 
 
 def _drop_separator(structure: Structure, rng: random.Random) -> str | None:
     places = structure.in_arguments(_SEPARATORS)
     return _without(structure.text, rng.choice(places), rng.choice((1, 2))) if places else None
-
-
-def _curve_quote(structure: Structure, rng: random.Random) -> str | None:
-    """Write one quote as another character."""
-    places = structure.in_arguments(frozenset('"'))
-    return _without(structure.text, rng.choice(places), instead=rng.choice("“”„«»＂″`´")) if places else None
-
-
-def _widen_sign(structure: Structure, rng: random.Random) -> str | None:
-    """Write one sign as its full-width form."""
-    places = structure.in_arguments(_BRACKETS | _SEPARATORS)
-    if not places:
-        return None
-    at = rng.choice(places)
-    return _without(structure.text, at, instead=chr(ord(structure.text[at]) + _FULL_WIDTH))
 
 
 def _escape_sign(structure: Structure, rng: random.Random) -> str | None:
@@ -200,10 +177,6 @@ def _double_tag(structure: Structure, rng: random.Random) -> str | None:
     tags = structure.tags()
     tag = rng.choice(tags) if tags else None
     return None if tag is None else _without(structure.text, tag.start(), 0, instead=tag[0])
-
-
-def _lose_bytes(structure: Structure, rng: random.Random) -> str:
-    return _without(structure.text, rng.choice(structure.marks), instead="\ufffd" * rng.choice((1, 3)))
 
 
 def _change_case(structure: Structure, rng: random.Random) -> str | None:
@@ -226,17 +199,22 @@ def _break_tag(structure: Structure, rng: random.Random) -> str | None:
     return _without(structure.text, start, size) if set(range(start, start + size)) <= set(structure.outside) else None
 
 
+_OTHER_BRACKETS = {sign: sorted(_BRACKETS - {sign}) for sign in _BRACKETS}
+_OTHER_SEPARATORS = {
+    sign: [other for other in (";", "=", ":", "=>", ",", ".", "|", "\n") if other != sign] for sign in _SEPARATORS
+}
+_FULL_WIDTH = {sign: chr(ord(sign) + ord("！") - ord("!")) for sign in _BRACKETS | _SEPARATORS}
 STRUCTURAL_CHANGES: dict[str, Change] = {
-    "character missing": _drop_mark,
-    "quote or bracket missing": _drop_quote_or_bracket,
-    "character doubled": _double_mark,
+    "character missing": partial(_damage_character, kind="character missing"),
+    "quote or bracket missing": partial(_replace_sign, others=dict.fromkeys(_QUOTES | _BRACKETS, ("",))),
+    "character doubled": partial(_damage_character, kind="character doubled"),
     "characters swapped": _swap_marks,
-    "other bracket": _replace_bracket,
-    "other separator": _replace_separator,
+    "other bracket": partial(_replace_sign, others=_OTHER_BRACKETS),
+    "other separator": partial(_replace_sign, others=_OTHER_SEPARATORS),
     "separator missing": _drop_separator,
-    "bytes lost": _lose_bytes,
-    "other quote": _curve_quote,
-    "one full-width sign": _widen_sign,
+    "bytes lost": partial(_damage_character, kind="bytes lost"),
+    "other quote": partial(_replace_sign, others={'"': "“”„«»＂″`´"}),
+    "one full-width sign": partial(_replace_sign, others=_FULL_WIDTH),
     "one entity": _escape_sign,
     "tag doubled": _double_tag,
     "tag in upper case": _change_case,

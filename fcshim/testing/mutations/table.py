@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fcshim.events import JSON, StopReason
 from fcshim.parse.body_selection import UnionBody
@@ -18,12 +19,10 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.tagged.syntax import SuffixedCalls, TaggedCalls
-from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.notation import python_arguments, python_literal
-from fcshim.prompt.render import render_calls
 from fcshim.testing.mutations.members import MEMBER_CHANGES, MemberChange
 from fcshim.testing.mutations.seeds import Call, Seed
-from fcshim.testing.mutations.structure import STRUCTURAL_CHANGES, Change, structure_of
+from fcshim.testing.mutations.structure import STRUCTURAL_CHANGES, Change, render, structure_of
 from fcshim.testing.mutations.styles import JSON_STYLES, NOT_ESCAPED, NOTHING_ESCAPED, PYTHON_STYLES, have_two_readings
 
 _SHORTEST_TAG = 3
@@ -44,11 +43,6 @@ class Mutant:
 
 
 Mutation = Callable[[Seed, Dialect, random.Random], Mutant | None]
-
-
-def render(dialect: Dialect, calls: list[Call]) -> str:
-    """Write the calls without a mistake."""
-    return render_calls(dialect, [(name, _json(arguments)) for name, arguments in calls])
 
 
 def unchanged(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant:
@@ -114,39 +108,37 @@ def _replace_arguments(text: str, arguments: dict[str, JSON], kind: str) -> str 
     if arguments and plain in text:
         style = JSON_STYLES[kind]
         styled = style.write(arguments)
-        return None if _is_other(styled, arguments, _load_json) else text.replace(plain, styled, 1)
+        return None if _is_other_json(styled, arguments) else text.replace(plain, styled, 1)
     plain = python_arguments(_json(arguments))
     if arguments and f"({plain})" in text and kind in PYTHON_STYLES:
         styled = f"({PYTHON_STYLES[kind].keywords(arguments)})"
-        return None if _is_other(styled, arguments, _load_python) else text.replace(f"({plain})", styled, 1)
-    if kind == "Python literals":
-        return _replace_containers(text, arguments)
-    return None
-
-
-def _replace_containers(text: str, arguments: dict[str, JSON]) -> str:
-    """Write the containers among tagged arguments as Python literals."""
+        return None if _is_other_python(styled, arguments) else text.replace(f"({plain})", styled, 1)
+    if kind != "Python literals":
+        return None
+    # of tagged arguments, the containers are Python literals
     for value in arguments.values():
         if isinstance(value, (dict, list)) and f">{_json(value)}<" in text:
             text = text.replace(f">{_json(value)}<", f">{python_literal(value)}<", 1)
     return text
 
 
-def _is_other(styled: str, arguments: dict[str, JSON], load: Callable[[str], JSON]) -> bool:
+def _is_other_json(styled: str, arguments: dict[str, JSON]) -> bool:
+    """Return whether this is JSON of other arguments."""
     try:
-        return bool(load(styled) != arguments)
-    except (ValueError, SyntaxError, MemoryError):
+        return bool(json.loads(styled) != arguments)
+    except ValueError:
         return False
 
 
-def _load_json(text: str) -> JSON:
-    return json.loads(text)
-
-
-def _load_python(text: str) -> JSON:
-    call = ast.parse(f"f{text}", mode="eval").body
-    assert isinstance(call, ast.Call)
-    return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+def _is_other_python(styled: str, arguments: dict[str, JSON]) -> bool:
+    """Return whether these are the arguments of another call in Python."""
+    try:
+        call = ast.parse(f"f{styled}", mode="eval").body
+        assert isinstance(call, ast.Call)
+        written = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (ValueError, SyntaxError, MemoryError):
+        return False
+    return written != arguments
 
 
 TextChange = Callable[[str, Seed, Dialect, random.Random], str | None]
@@ -163,9 +155,21 @@ def _on_text(change: TextChange) -> Mutation:
     return mutate
 
 
-def _drop_end_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
-    end = dialect.section.close or dialect.call.close
-    return text.replace(end, "") if end and "\n" not in end and not dialect.fenced else None
+def _change_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Random, *, kind: str) -> str | None:
+    """Leave out or double the first start marker or the end marker."""
+    start, end = dialect.section.open or dialect.call.open, dialect.section.close or dialect.call.close
+    if dialect.fenced:
+        return None
+    match kind:
+        case "end marker dropped" if end and "\n" not in end:
+            return text.replace(end, "")
+        case "end marker doubled" if end and text.endswith(end):
+            return text + rng.choice(("", "\n")) + end
+        case "start marker dropped" if start:
+            return text.replace(start, "", 1).lstrip("\n")
+        case "start marker doubled" if start:
+            return text.replace(start, start + rng.choice(("", "\n")) + start, 1)
+    return None
 
 
 def _in_json(change: Callable[[list[str], str, random.Random], str | None]) -> Mutation:
@@ -177,7 +181,7 @@ def _in_json(change: Callable[[list[str], str, random.Random], str | None]) -> M
         at = text.rfind(whole) if arguments else -1
         members = [f"{_json(key)}: {_json(value)}" for key, value in arguments.items()]
         changed = change(members, whole, rng) if at >= 0 else None
-        if changed is None or _is_other(changed, arguments, _load_json):
+        if changed is None or _is_other_json(changed, arguments):
             return None
         return Mutant(text[:at] + changed + text[at + len(whole) :], seed.calls)
 
@@ -209,11 +213,6 @@ def _halve_escaped_quote(_members: list[str], whole: str, rng: random.Random) ->
         return None
     at = rng.choice(places) + rng.randrange(2)
     return whole[:at] + whole[at + 1 :]
-
-
-def _escape_quotes_twice(_members: list[str], whole: str, _rng: random.Random) -> str | None:
-    """Write two backslashes before each quote in a string."""
-    return whole.replace('\\"', '\\\\"') if '\\"' in whole else None
 
 
 def _halve_doubled_quote(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
@@ -252,7 +251,7 @@ def _split_object(text: str, seed: Seed, _dialect: Dialect, rng: random.Random) 
     return before + rng.choice(("}, {", "}{", "}\n{")) + text[len(before) + 2 :]
 
 
-def _drop_quote(text: str, seed: Seed, rng: random.Random, *, closing: bool) -> str | None:
+def _drop_quote(text: str, seed: Seed, _dialect: Dialect, rng: random.Random, *, closing: bool) -> str | None:
     """Leave out one quote of a string that contains none."""
     values = (value for _, arguments in seed.calls for value in arguments.values())
     strings = [_json(value) for value in values if isinstance(value, str) and value and '"' not in value]
@@ -263,47 +262,17 @@ def _drop_quote(text: str, seed: Seed, rng: random.Random, *, closing: bool) -> 
     return text.replace(string, string[:-1] if closing else string[1:], 1)
 
 
-def _drop_closing_quote(text: str, seed: Seed, _dialect: Dialect, rng: random.Random) -> str | None:
-    return _drop_quote(text, seed, rng, closing=True)
-
-
-def _drop_opening_quote(text: str, seed: Seed, _dialect: Dialect, rng: random.Random) -> str | None:
-    return _drop_quote(text, seed, rng, closing=False)
-
-
-def _drop_start_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
-    start = dialect.section.open or dialect.call.open
-    return text.replace(start, "", 1).lstrip("\n") if start and not dialect.fenced else None
-
-
-def _double_start_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
-    start = dialect.section.open or dialect.call.open
-    return text.replace(start, start + rng.choice(("", "\n")) + start, 1) if start and not dialect.fenced else None
-
-
-def _double_end_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
-    end = dialect.section.close or dialect.call.close
-    return text + rng.choice(("", "\n")) + end if end and not dialect.fenced and text.endswith(end) else None
-
-
 def _damage_tag(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
     """Drop, replace or double one character inside a tag of a dialect that has them; its ends may be a value's text."""
-    tags = _tags_of(dialect.body)
+    bodies = dialect.body.bodies if isinstance(dialect.body, UnionBody) else (dialect.body,)
+    tags = next((each.tags for each in bodies if isinstance(each, (TaggedCalls, SuffixedCalls))), None)
     parts = [part for part in tags.markers() if len(part) > _SHORTEST_TAG] if tags else []
-    places = [found.start(1) + at for part in parts for found in _tags_in(text, part) for at in range(len(part) - 2)]
+    patterns = [f"{re.escape(part[0])}({re.escape(part[1:-1])}){re.escape(part[-1])}" for part in parts]
+    places = [at for pattern in patterns for found in re.finditer(pattern, text) for at in range(*found.span(1))]
     if not places:
         return None
     at = rng.choice(places)
     return text[:at] + rng.choice(("", "x" if text[at] != "x" else "y", 2 * text[at])) + text[at + 1 :]
-
-
-def _tags_in(text: str, tag: str) -> list[re.Match[str]]:
-    return list(re.finditer(f"{re.escape(tag[0])}({re.escape(tag[1:-1])}){re.escape(tag[-1])}", text))
-
-
-def _tags_of(body: object) -> Tags | None:
-    bodies = body.bodies if isinstance(body, UnionBody) else (body,)
-    return next((each.tags for each in bodies if isinstance(each, (TaggedCalls, SuffixedCalls))), None)
 
 
 _TRANSLATED_KEYS = (
@@ -441,13 +410,13 @@ def _last_value_start(text: str, arguments: dict[str, JSON]) -> int:
 
 
 _TEXT_CHANGES: dict[str, TextChange] = {
-    "end marker dropped": _drop_end_marker,
+    "end marker dropped": partial(_change_marker, kind="end marker dropped"),
     "object in two": _split_object,
-    "closing quote dropped": _drop_closing_quote,
-    "opening quote dropped": _drop_opening_quote,
-    "start marker dropped": _drop_start_marker,
-    "start marker doubled": _double_start_marker,
-    "end marker doubled": _double_end_marker,
+    "closing quote dropped": partial(_drop_quote, closing=True),
+    "opening quote dropped": partial(_drop_quote, closing=False),
+    "start marker dropped": partial(_change_marker, kind="start marker dropped"),
+    "start marker doubled": partial(_change_marker, kind="start marker doubled"),
+    "end marker doubled": partial(_change_marker, kind="end marker doubled"),
     "tag damaged": _damage_tag,
     "translated keys": _translate_keys,
     "code fence around": _fence,
@@ -463,7 +432,9 @@ _SINGLE_MISTAKES: dict[str, Mutation] = {
     "values glued": _in_json(_glue_values),
     "two values": _in_json(_write_two_values),
     "escaped quote halved": _in_json(_halve_escaped_quote),
-    "quotes escaped twice": _in_json(_escape_quotes_twice),
+    "quotes escaped twice": _in_json(
+        lambda _members, whole, _rng: whole.replace('\\"', '\\\\"') if '\\"' in whole else None
+    ),
     "doubled quote halved": _halve_doubled_quote,
     **{name: _structural(change) for name, change in STRUCTURAL_CHANGES.items()},
     **{name: _in_member(change) for name, change in MEMBER_CHANGES.items()},

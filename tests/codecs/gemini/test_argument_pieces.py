@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
 from fcshim.codecs.gemini import GEMINI
-from fcshim.codecs.gemini.argument_pieces import ArgumentPieces, has_pieces
 from fcshim.codecs.gemini.decoder import PartialArg, PartialArguments
+from fcshim.codecs.gemini.parts import ArgumentPieces, has_pieces
 from fcshim.events import CallError, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Tool
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.openai_chat.relayed_body import relayed_body, relayed_reply
+from fcshim.codecs.openai_chat import OPENAI_CHAT
 
 USER = {"role": "user", "content": "Hi"}
 
 
 def relayed(messages=(USER,), **fields):
-    return json.loads(relayed_body(json.dumps({"messages": list(messages), **fields}).encode()))
+    return json.loads(OPENAI_CHAT.relayed_body(json.dumps({"messages": list(messages), **fields}).encode()))
 
 
 def text(*texts):
@@ -62,20 +62,22 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://a/b.png"}}
 def test_parts_that_are_more_than_text_stay(content):
     body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
 
-    assert body == relayed_body(body)
+    assert body == OPENAI_CHAT.relayed_body(body)
 
 
 @pytest.mark.parametrize("extra", ["", ', "of_the_future": {"a": [ 1e5 ,null]}', ', "seed":12345678901234567890'])
 def test_a_body_without_any_of_this_stays_as_it_is(extra):
     body = f'{{ "model":"m" , "messages": [ {{"content":"\\u0041", "role":"user", "name": "n"}} ]{extra} }}'.encode()
 
-    assert body == relayed_body(body)
+    assert body == OPENAI_CHAT.relayed_body(body)
 
 
 def test_other_values_keep_their_bytes():
     body = b'{"tools": [ ], "seed": 1.0e2, "messages": [{"role":"user","content":"\\u0041"}], "x": { "b" : 1 }}'
 
-    assert b'{"seed":1.0e2,"messages":[{"role":"user","content":"\\u0041"}],"x":{ "b" : 1 }}' == relayed_body(body)
+    written = OPENAI_CHAT.relayed_body(body)
+
+    assert b'{"seed":1.0e2,"messages":[{"role":"user","content":"\\u0041"}],"x":{ "b" : 1 }}' == written
 
 
 values = st.recursive(
@@ -89,14 +91,14 @@ messages = st.lists(st.fixed_dictionaries({"content": values}) | st.dictionaries
 
 @given(messages, st.dictionaries(st.sampled_from(["tools", "stop", "tool_choice", "n", "x"]), values, max_size=4))
 def test_it_is_done_once_and_never_fails(listed, fields):
-    once = relayed_body(json.dumps({"messages": listed, **fields}).encode())
+    once = OPENAI_CHAT.relayed_body(json.dumps({"messages": listed, **fields}).encode())
 
-    assert once == relayed_body(once)
+    assert once == OPENAI_CHAT.relayed_body(once)
 
 
 def test_a_reply_gets_the_required_fields_that_it_lacks_and_the_rest_keeps_its_bytes():
     body = b'{"id":"x", "choices":[{"message":{"role":"assistant","content":"\\u00e9"}}],"timings":{"a":1.0e0}}'
-    written = relayed_reply(body)
+    written = OPENAI_CHAT.relayed_reply(body)
     (choice,) = json.loads(written)["choices"]
 
     assert {"role": "assistant", "content": "é", "refusal": None} == choice["message"]
@@ -118,4 +120,4 @@ def test_a_reply_gets_the_required_fields_that_it_lacks_and_the_rest_keeps_its_b
     ],
 )
 def test_other_replies_keep_every_byte(body):
-    assert body == relayed_reply(body)
+    assert body == OPENAI_CHAT.relayed_reply(body)
