@@ -457,13 +457,13 @@ def definitions_of(tools: Definitions | None) -> tuple[Tool, ...]:
     """Return the definitions of tools. Raises `RequestError` and `ConfigError`."""
     if isinstance(tools, Executor | Registry):
         return tools.definitions
-    return as_tools([_definition_of(tool) for tool in tools or ()])
-
-
-def _definition_of(tool: Tool | dict[str, JSON] | AnyTool | Callable[..., JSON]) -> Tool | dict[str, JSON]:
-    if isinstance(tool, Tool | dict):
-        return tool
-    return (tool if isinstance(tool, AnyTool) else FunctionTool(tool)).definition
+    definitions: list[Tool | dict[str, JSON]] = []
+    for each in tools or ():
+        if isinstance(each, Tool | dict):
+            definitions.append(each)
+        else:
+            definitions.append((each if isinstance(each, AnyTool) else FunctionTool(each)).definition)
+    return as_tools(definitions)
 
 
 def read_request(messages: Messages, tools: Sequence[Tool], sampling: Mapping[str, JSON]) -> Request:

@@ -54,15 +54,11 @@ def _encode(fields: Mapping[str, JSON]) -> bytes:
         return write_json(fields)
     except (TypeError, RecursionError):
         for name, value in fields.items():
-            _check_json(name, value)
+            try:
+                write_json(value)
+            except (TypeError, RecursionError) as error:
+                raise RequestError(f"{name}: the value cannot be written as JSON: {error}", param=name) from error
         raise
-
-
-def _check_json(name: str, value: JSON) -> None:
-    try:
-        write_json(value)
-    except (TypeError, RecursionError) as error:
-        raise RequestError(f"{name}: the value cannot be written as JSON: {error}", param=name) from error
 
 
 class ChoiceEncoder:
@@ -120,11 +116,8 @@ def _read_chunks(written: bytes) -> list[dict[str, JSON]]:
     chunks = [msgspec.json.decode(data) for data in lines if data and data != _DONE]
     for chunk in chunks:
         if "error" in chunk:
-            raise _read_error(chunk["error"])
+            error = chunk["error"]
+            if error["type"] == ModelOutputError.kind:
+                raise ModelOutputError(error["message"], kind="invalid_call")
+            raise UpstreamError(error["message"], kind=error["code"] or error["type"])
     return [chunk["choices"][0] for chunk in chunks]
-
-
-def _read_error(error: dict[str, JSON]) -> ModelOutputError | UpstreamError:
-    if error["type"] == ModelOutputError.kind:
-        return ModelOutputError(error["message"], kind="invalid_call")
-    return UpstreamError(error["message"], kind=error["code"] or error["type"])

@@ -28,8 +28,9 @@ from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import Message, SystemMessage, TextPart, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
-from fcshim.tools.builtin import Control, CustomTools, Files, Search, Shell, Skills, Web, Workspace
+from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace
 from fcshim.tools.builtin.websearch import SearchBackend, configured_search
+from fcshim.tools.custom import CustomTools
 from fcshim.tools.permission import PermissionMode
 
 if TYPE_CHECKING:

@@ -136,7 +136,7 @@ def _add_server_options(group: "argparse._ArgumentGroup") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client disconnects or the process is stopped. Raises `ConfigError`."""
-    from fcshim.tools.builtin import CustomTools  # noqa: PLC0415 - of an extra
+    from fcshim.tools.custom import CustomTools  # noqa: PLC0415 - of an extra
 
     _check_effects(arguments)
     config = read_settings(arguments, only=_SETTINGS, defaults=_SETTINGS_DEFAULTS)

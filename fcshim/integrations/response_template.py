@@ -60,8 +60,10 @@ def response_template(dialect: str | Dialect, *, start: str, end: Sequence[str])
 def _forms(row: Dialect, written: str, end: Sequence[str]) -> Iterator[dict[str, JSON] | None]:
     bodies = row.body.bodies if isinstance(row.body, UnionBody) else (row.body,)
     tags = next((body.tags for body in bodies if isinstance(body, TaggedCalls)), None)
-    if found := _JSON_CALL.search(written):
-        yield _json_form(row, found, end)
+    if found := _JSON_CALL.search(written):  # JSON with the name in it: one object, or a list of them
+        before, after = written[: found.start()], written[found.end() :]
+        keys = (found["name"], found["arguments"])
+        yield _around(row, before, after, end, content="json", each=keys if found["list"] else None, keys=keys)
     elif _ARGUMENTS in written:
         yield _header_form(row, written, end)
     elif _PYTHON_CALL in written:
@@ -73,13 +75,6 @@ def _forms(row: Dialect, written: str, end: Sequence[str]) -> Iterator[dict[str,
         yield _named(pattern, {"close": row.call.close}, content="json", content_args=arguments)
     elif tags is not None and not tags.nested:
         yield _tagged_form(row, tags, written)
-
-
-def _json_form(row: Dialect, found: re.Match[str], end: Sequence[str]) -> dict[str, JSON] | None:
-    """Return the field of JSON with the name in it: one object, or a list of them."""
-    before, after = found.string[: found.start()], found.string[found.end() :]
-    keys = (found["name"], found["arguments"])
-    return _around(row, before, after, end, content="json", each=keys if found["list"] else None, keys=keys)
 
 
 def _around(

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -65,6 +64,7 @@ _FIELDS = (
 )
 _OTHER_CLIENT_FIELDS = frozenset({"disabled", "autoApprove", "alwaysAllow", "description", "name", "tools", "version"})
 """Fields of other clients; `disabled` is honoured, the others have no effect."""
+_TRUST = '"annotations", which lets tools run that the server marks as read-only'
 _OAUTH_FIELDS = ("client_id", "client_secret", "redirect_port", "auth_method")
 _OAUTH_ALIASES = {
     "clientId": "client_id",
@@ -175,8 +175,8 @@ class _ServerFields:
             warning=self._version_warning(transport),
             timeout=self._read_seconds("timeout", DEFAULT_TIMEOUT),
             allow=self._read_strings("allow"),
-            trust=self._read_trust(),
-            category=self._read_category(),
+            trust="annotations" if self._read_word("trust", "(?:annotations)?", _TRUST) else "",
+            category=self._read_word("category", r"[\w-]{0,40}", "a word of at most 40 letters"),
             cache=self._read_seconds("cache", 0.0, zero=True),
             handshake=self._read_typed("handshake", bool, "true or false", default=False),
         )
@@ -185,18 +185,6 @@ class _ServerFields:
         names = ", ".join(dict.fromkeys(self._unset))
         reason = f"its settings need the environment variable {names}, which is not set"
         return msgspec.structs.replace(server, transport=UnusableTransport(reason=reason))
-
-    def _read_trust(self) -> Literal["", "annotations"]:
-        value = self._fields.get("trust", "")
-        if value not in ("", "annotations"):
-            raise self._error("trust", '"annotations", which lets tools run that the server marks as read-only', value)
-        return "annotations" if value else ""
-
-    def _read_category(self) -> str:
-        value = self._fields.get("category", "")
-        if not isinstance(value, str) or not re.fullmatch(r"[\w-]{0,40}", value):
-            raise self._error("category", "a word of at most 40 letters", value)
-        return value
 
     def _read_transport(self) -> ServerTransport:
         match self._read_type():
@@ -208,8 +196,11 @@ class _ServerFields:
                     cwd=self._read_string("cwd", "a folder") if "cwd" in self._fields else None,
                 )
             case "npm":
+                package = self._read_string("package", "an npm package")
+                if not self._unset and not _PACKAGE.fullmatch(package):
+                    raise self._error("package", "a package of npm, like @scope/name@1.2.3", package)
                 return NpmTransport(
-                    package=self._read_package(),
+                    package=package,
                     args=self._read_strings("args"),
                     env=self._read_string_map("env"),
                     cwd=self._read_string("cwd", "a folder") if "cwd" in self._fields else None,
@@ -234,12 +225,6 @@ class _ServerFields:
         if not isinstance(value, str) or value not in TYPE_ALIASES:
             raise self._error("type", f"one of {', '.join(TYPE_ALIASES)}", value)
         return TYPE_ALIASES[value]
-
-    def _read_package(self) -> str:
-        package = self._read_string("package", "an npm package")
-        if not self._unset and not _PACKAGE.fullmatch(package):
-            raise self._error("package", "a package of npm, like @scope/name@1.2.3", package)
-        return package
 
     def _version_warning(self, transport: ServerTransport) -> str:
         """Return a warning for a server that loads whatever version of a package is the newest at its start."""
@@ -301,6 +286,12 @@ class _ServerFields:
         if not expanded or "\0" in expanded:
             raise self._error(field, f"{expected}; {value!r} expands to an empty text or to one with a NUL")
         return expanded
+
+    def _read_word(self, field: str, pattern: str, expected: str) -> str:
+        value = self._fields.get(field, "")
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise self._error(field, expected, value)
+        return value
 
     def _read_strings(self, field: str) -> tuple[str, ...]:
         values = self._fields.get(field, [])

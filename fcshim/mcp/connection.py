@@ -6,7 +6,7 @@ failure the modes of older servers are tried; the one that works is remembered.
 """
 
 import asyncio
-import contextlib
+import json
 import math
 import time
 import warnings
@@ -18,66 +18,37 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import anyio
 import msgspec
 from mcp import Client, MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ListRootsResult, Root, Tool
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, Tool
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import FileUrl, ValidationError
 
 from fcshim.errors import ToolError
 from fcshim.events import JSON
-from fcshim.mcp.cache import ResultCache
-from fcshim.mcp.connection_state import ConnectionState, StateTracker
-from fcshim.mcp.error_text import describe_error
+from fcshim.mcp.connection_state import MAX_DELAY_PROCESS, MAX_DELAY_REMOTE, Backoff, ConnectionState, StateTracker
 from fcshim.mcp.http_client import track_send
-from fcshim.mcp.link import ConnectModes, Link
-from fcshim.mcp.monitor import ConnectionMonitor, list_tools
+from fcshim.mcp.link import ConnectModes, Link, describe_error
+from fcshim.mcp.monitor import ConnectionMonitor, list_tools, lists_resources
 from fcshim.mcp.pins import ListedTools, Pins
-from fcshim.mcp.server_requests import ElicitationCallback, SamplingCallback
+from fcshim.mcp.server_requests import ElicitationCallback, SamplingCallback, roots_callback
 from fcshim.mcp.server_secrets import secrets_mask
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport, UnusableTransport
 from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
+from fcshim.tools.result import ToolResult
 
 if TYPE_CHECKING:
-    from mcp.client.session import ClientRequestContext, ElicitationFnT, ListRootsFnT, SamplingFnT
+    from mcp.client.session import ElicitationFnT, SamplingFnT
     from mcp.shared.dispatcher import ProgressFnT
 
     from fcshim.mcp.logins import OAuthLogins
 
 T = TypeVar("T")
 
-FIRST_DELAY = 0.1
-"""Seconds before the second attempt."""
-MAX_DELAY_REMOTE = 1.5
-"""Seconds; short, because a refused connection costs nothing and a server's return must show within two seconds."""
-MAX_DELAY_PROCESS = 30.0
-"""Seconds; long, so that a program that dies at once is rarely started. A call that needs it ends the delay."""
-
-
-class Backoff:
-    """The delays of one server."""
-
-    def __init__(self, max_delay: float, random: Callable[[], float]) -> None:
-        self._max_delay = max_delay
-        self._random = random
-        self._failures = 0
-
-    def next_delay(self) -> float:
-        """Return the seconds to wait: between half and the whole of a delay that doubles."""
-        delay = min(self._max_delay, FIRST_DELAY * 2.0 ** min(self._failures, 16))
-        self._failures += 1
-        return delay * (0.5 + self._random() / 2)
-
-    def reset(self) -> None:
-        """Begin with the first delay again, after a stable connection."""
-        self._failures = 0
-
-
 _STABLE_SECONDS = 10.0
 """Seconds that a connection must last before its loss resets the delay to the next attempt."""
 _MAX_SENDS = 3
 """Times that a call is sent that the server provably did not get."""
-_RESOURCES_SECONDS = 3.0
-"""Seconds to learn whether a server has resources; its tools do not wait longer for that."""
+_MAX_CACHED = 256
+"""Results cached per server; each may hold 16 MB in the worst case, usually some KB."""
 _PACKAGE_CONNECT_SECONDS = 60.0
 """Seconds to connect if a package may have to be downloaded first."""
 
@@ -93,6 +64,37 @@ class ConnectionTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """For a lost server to return, before a call to it fails."""
     ping: float = 30.0
     """Between two pings of an idle server."""
+
+
+class ResultCache:
+    """The results of one server's tools, by tool and arguments; `lifetime` is in seconds, 0 disables the cache.
+
+    A failure is never cached; the oldest result is evicted when the cache is full.
+    """
+
+    def __init__(self, lifetime: float, clock: Callable[[], float]) -> None:
+        self._lifetime = lifetime
+        self._clock = clock
+        self._entries: dict[str, tuple[float, ToolResult]] = {}
+
+    def get(self, tool: str, arguments: Mapping[str, JSON]) -> ToolResult | None:
+        """Return the result of the same call, unless it has expired."""
+        until, result = self._entries.get(_key(tool, arguments), (0.0, None))
+        return result if self._clock() < until else None
+
+    def put(self, tool: str, arguments: Mapping[str, JSON], result: ToolResult) -> None:
+        """Cache a result."""
+        if self._lifetime <= 0 or result.is_error:
+            return
+        key = _key(tool, arguments)
+        self._entries.pop(key, None)
+        self._entries[key] = (self._clock() + self._lifetime, result)
+        if len(self._entries) > _MAX_CACHED:
+            del self._entries[next(iter(self._entries))]
+
+
+def _key(tool: str, arguments: Mapping[str, JSON]) -> str:
+    return json.dumps([tool, dict(arguments)], sort_keys=True)
 
 
 class _EndedLink(NamedTuple):
@@ -300,11 +302,12 @@ class Connection:
     async def _connect_once(self) -> _EndedLink:
         """Connect in the current mode, and stay until the connection is lost."""
         self._was_ready = False
-        sse = self._modes.current.sse
-        link = Link(self.server, self._guard, self._logins, sse=sse, on_open=self._on_open)
+        link = Link(self.server, self._guard, self._logins, sse=self._modes.current.sse, on_open=self._on_open)
+        is_package = isinstance(self.server.transport, NpmTransport)
+        seconds = max(self._timeouts.connect, _PACKAGE_CONNECT_SECONDS if is_package else 0.0)
         failure: BaseException = TimeoutError()
         try:
-            with anyio.CancelScope(deadline=anyio.current_time() + self._connect_seconds()) as self._scope:
+            with anyio.CancelScope(deadline=anyio.current_time() + seconds) as self._scope:
                 await self._hold_connection(link)
                 failure = ConnectionError("the connection was lost")
         except Exception as error:  # noqa: BLE001 - any error of the SDK means that this attempt failed
@@ -326,7 +329,7 @@ class Connection:
             self._on_open()
             self.listed.left_out = link.left_out
             tools = await list_tools(client)
-            self.has_resources = await _lists_resources(client)
+            self.has_resources = await lists_resources(client)
             self.listed.update(tools)
             self._on_ready(client, link)
             ready_since = self._now()
@@ -341,7 +344,7 @@ class Connection:
             message_handler=monitor.on_message,
             sampling_callback=self._sampling,
             elicitation_callback=self._elicitation,
-            list_roots_callback=_roots_callback(self._roots) if self._roots else None,
+            list_roots_callback=roots_callback(self._roots) if self._roots else None,
             mode="legacy" if self._modes.current.handshake else "auto",
             cache=None,  # a list that is read again after a change must not come from the SDK's cache
         )
@@ -374,34 +377,9 @@ class Connection:
             await self._reconnect_now.wait()
         self._reconnect_now.clear()
 
-    def _connect_seconds(self) -> float:
-        slow = isinstance(self.server.transport, NpmTransport)
-        return max(self._timeouts.connect, _PACKAGE_CONNECT_SECONDS) if slow else self._timeouts.connect
-
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
-
-
-async def _lists_resources(client: Client) -> bool:
-    """Return whether the server lists any resource or template."""
-    if client.server_capabilities.resources is None:
-        return False
-    with anyio.move_on_after(_RESOURCES_SECONDS), contextlib.suppress(MCPError, ValidationError):
-        return bool((await client.list_resources()).resources) or bool(
-            (await client.list_resource_templates()).resource_templates
-        )
-    return False
-
-
-def _roots_callback(roots: Sequence[Path]) -> "ListRootsFnT":
-    """Return the SDK callback that lists the folders in which the user works."""
-    listed = [Root(uri=FileUrl(folder.resolve().as_uri()), name=folder.name or str(folder)) for folder in roots]
-
-    async def handle(context: "ClientRequestContext") -> ListRootsResult:  # noqa: ARG001 - the SDK passes it by this name
-        return ListRootsResult(roots=listed)
-
-    return handle
 
 
 def _progress_callback(report: Callable[[ToolProgress], None] | None) -> "ProgressFnT | None":

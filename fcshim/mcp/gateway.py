@@ -49,15 +49,11 @@ _CALL_WAIT = 30.0
 """Seconds from the start for which a call of an unknown tool waits: hosts that remember the tools do not list them."""
 
 
-async def _do_not_wait(seconds: float) -> None:
-    """Tools without servers are there from the start."""
-
-
 class Gateway:
     """Offers an executor's tools for which `visible` is true; `server` is the SDK's server object.
 
-    `wait_servers` waits until the servers have connected, at most the given seconds. `forwarding` receives the calls
-    that run, so that servers behind the gateway can ask its client.
+    `wait_servers` waits until the servers have connected, at most the given seconds; None: there are no servers.
+    `forwarding` receives the calls that run, so that servers behind the gateway can ask its client.
     """
 
     def __init__(
@@ -66,7 +62,7 @@ class Gateway:
         *,
         visible: ToolFilter = lambda _: True,
         name: str = "fcshim",
-        wait_servers: Callable[[float], Awaitable[None]] = _do_not_wait,
+        wait_servers: Callable[[float], Awaitable[None]] | None = None,
         forwarding: ClientForwarding | None = None,
     ) -> None:
         self._forwarding = forwarding or ClientForwarding()
@@ -125,7 +121,8 @@ class Gateway:
 
     async def _wait_until(self, seconds: float) -> None:
         """Wait for the servers until so many seconds after the start."""
-        await self._wait_servers(max(0.0, self._started_at + seconds - time.monotonic()))
+        if self._wait_servers is not None:
+            await self._wait_servers(max(0.0, self._started_at + seconds - time.monotonic()))
 
     async def _run(self, context: GatewayContext, call: ToolCallEnd) -> ToolResult:
         async with asyncio.TaskGroup() as group:

@@ -97,20 +97,14 @@ def http_app(
     """
     if not _is_loopback(host) and key is None:
         raise ConfigError(f"{host} can be reached from outside: expected an API key")
-    local = TransportSecuritySettings(
-        allowed_hosts=[f"{name}:*" for name in _LOCAL_NAMES], allowed_origins=_own_origins(port)
-    )
+    # The origins of a page that this server itself would serve; a browser leaves out port 80.
+    end = "" if port == 80 else f":{port}"
+    origins = [] if port is None else [f"http://{name}{end}" for name in _LOCAL_NAMES]
+    local = TransportSecuritySettings(allowed_hosts=[f"{name}:*" for name in _LOCAL_NAMES], allowed_origins=origins)
     anywhere = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = gateway.server.streamable_http_app(transport_security=local if _is_loopback(host) else anywhere)
     limited = _BodyTimer(_HeaderTrimmer(app), body_timeout)
     return limited if key is None else _ApiKeyMiddleware(limited, key.reveal())
-
-
-def _own_origins(port: int | None) -> list[str]:
-    """Return the origins of a page that this server itself would serve; a browser leaves out port 80."""
-    if port is None:
-        return []
-    return [f"http://{name}" + ("" if port == 80 else f":{port}") for name in _LOCAL_NAMES]
 
 
 class _HeaderTrimmer:

@@ -14,7 +14,7 @@ from typing import Self
 from fcshim.mcp.manager import Manager
 from fcshim.mcp.resources import ServerOffers
 from fcshim.tools import AnyTool, Registry
-from fcshim.tools.builtin import CustomTools
+from fcshim.tools.custom import CustomTools
 
 logger = logging.getLogger(__name__)
 

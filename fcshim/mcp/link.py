@@ -1,7 +1,8 @@
 """An open transport to a server: the one module that knows the kinds of transports.
 
 Rule: whatever the transport, a link reports that it opened, that it was lost, and whether a failed request was provably
-not executed, so that it can be sent again.
+not executed, so that it can be sent again. A failure is described in one line, for people and for models, by its root
+cause, with what a program wrote before it died.
 """
 
 import contextlib
@@ -19,11 +20,13 @@ import anyio.lowlevel
 import httpx2
 import msgspec
 from mcp import MCPError, StdioServerParameters
+from mcp.client.auth import OAuthFlowError
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCResponse
+from pydantic import ValidationError
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
@@ -59,6 +62,10 @@ _MAX_ITEMS = 2_000
 """Entries of a list in an answer, such as blocks of content: the SDK takes up to 0.02 ms to validate one."""
 _RATES = {True: (10_000, 1_000), False: (1_000, 200)}
 """Answers (`True`) and other messages that are handled at once, then each second."""
+_GENERIC_MESSAGES = frozenset({"Connection closed", "Not Found", "Server returned an error response"})
+"""Messages of the SDK that have no cause; the diagnostics have it."""
+_MAX_DESCRIPTION = 600
+"""Characters of an error, and of the diagnostics: enough for the last lines of a traceback."""
 _STDERR_EXCERPT = 500
 """Characters of a program's standard error in a message: the last lines of a traceback."""
 
@@ -117,7 +124,10 @@ class Link:
     def diagnostics(self) -> str:
         """Return how a program ended and what it wrote to standard error, or what status a server answered."""
         if self._process is None:
-            return "" if self._posts.accepted else _status_text(self._posts.refused_with)
+            status = 0 if self._posts.accepted else self._posts.refused_with
+            if status in (401, 403):
+                return f"it answered {status}: it needs a login (fcshim tools login) or a key in its headers"
+            return f"it answered {status}" if status else ""
         code = self._process.child.process.returncode
         ended_by_us = not self._process.exited_by_itself and code in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
         ended = "" if ended_by_us else f"it exited with status {code}"
@@ -237,10 +247,43 @@ def _without_long_lists(answer: JSONRPCResponse) -> SessionMessage:
     return SessionMessage(answer)
 
 
-def _status_text(status: int) -> str:
-    if status in (401, 403):
-        return f"it answered {status}: it needs a login (fcshim tools login) or a key in its headers"
-    return f"it answered {status}" if status else ""
+def describe_error(error: BaseException, diagnostics: str = "") -> str:
+    """Describe an error; `diagnostics` is the exit code and standard error of the server's program."""
+    cause = root_cause(error)
+    match cause:
+        case FileNotFoundError(filename=filename) if filename:
+            problem = f"{filename!r} was not found"
+        case PermissionError(filename=filename) if filename:
+            problem = f"no permission to run {filename}"
+        case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
+            problem = "it answered 401: it needs a login (fcshim tools login) or a key in its headers"
+        case httpx2.HTTPStatusError():
+            problem = f"it answered {cause.response.status_code}"
+        case OAuthFlowError():
+            problem = f"it needs a login ({cause}); run: fcshim tools login"
+        case MCPError():
+            problem = "" if diagnostics and cause.message in _GENERIC_MESSAGES else cause.message
+        case ValidationError():
+            first, *_ = cause.errors()
+            problem = f"its answer is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        case TimeoutError():
+            problem = "it timed out"
+        case _:
+            problem = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    return "; ".join(filter(None, (_one_line(problem), _one_line(diagnostics))))
+
+
+def _one_line(text: str) -> str:
+    """Return the beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_DESCRIPTION else f"{line[: _MAX_DESCRIPTION - 1]}…"
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """Return the first error that is not a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 class _ObservedStream:

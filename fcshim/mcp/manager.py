@@ -203,9 +203,10 @@ class Manager:
         """
         tool = self.find(name)
         if tool is None:
-            connection = self._connection_for(name)
-            message = f"There is no tool named {name}." if connection is None else connection.unavailable_message(name)
-            return failed(message)
+            for server, connection in self._connections.items():
+                if name.startswith((f"{server}:", server_prefix(server), PREFIX + server_prefix(server))):
+                    return failed(connection.unavailable_message(name))
+            return failed(f"There is no tool named {name}.")
         try:
             check_arguments(tool.definition, arguments)
         except ToolError as error:
@@ -225,12 +226,6 @@ class Manager:
     def approve(self, name: str) -> None:
         """Approve the changed tools of a server. Raises `RequestError` for an unknown server."""
         self.connection(name).listed.approve()
-
-    def _connection_for(self, name: str) -> Connection | None:
-        for server, connection in self._connections.items():
-            if name.startswith((f"{server}:", server_prefix(server), PREFIX + server_prefix(server))):
-                return connection
-        return None
 
     def _on_tools_changed(self) -> None:
         self._index = None

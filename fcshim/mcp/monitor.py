@@ -18,6 +18,7 @@ from mcp.types import (
     ToolListChangedNotification,
 )
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from fcshim.errors import ToolError
 from fcshim.mcp.http_client import UNREACHABLE
@@ -33,6 +34,8 @@ _MAX_RESUBSCRIBE_DELAY = 60.0
 _MAX_TOOLS = 1_000
 """Tools of one server: no model can choose among so many, and a list must end."""
 _MAX_PAGES = 200
+_RESOURCES_SECONDS = 3.0
+"""Seconds to learn whether a server has resources; its tools do not wait longer for that."""
 
 
 class ConnectionMonitor:
@@ -129,3 +132,14 @@ async def list_tools(client: Client) -> tuple[Tool, ...]:
         if not cursor:
             return tuple(tools.values())
     raise ToolError(f"its list of tools does not end: {len(tools)} so far")
+
+
+async def lists_resources(client: Client) -> bool:
+    """Return whether the server lists any resource or template."""
+    if client.server_capabilities.resources is None:
+        return False
+    with anyio.move_on_after(_RESOURCES_SECONDS), contextlib.suppress(MCPError, ValidationError):
+        return bool((await client.list_resources()).resources) or bool(
+            (await client.list_resource_templates()).resource_templates
+        )
+    return False

@@ -1,14 +1,15 @@
-"""Callbacks for requests of MCP servers: to the model (sampling) and to the user (elicitation).
+"""Callbacks for requests of MCP servers: to the model (sampling), to the user (elicitation), for folders (roots).
 
 Rule: a server gets an answer only if the operator supplied a callback, and it never sees the conversation. Elicitation
 by URL is declined: no URL is opened.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
-from mcp.client.session import ClientRequestContext
+from mcp.client.session import ClientRequestContext, ListRootsFnT
 from mcp.types import (
     INVALID_REQUEST,
     CreateMessageRequestParams,
@@ -18,9 +19,12 @@ from mcp.types import (
     ElicitRequestParams,
     ElicitResult,
     ErrorData,
+    ListRootsResult,
+    Root,
     SamplingMessage,
     TextContent,
 )
+from pydantic import FileUrl
 
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
@@ -110,6 +114,16 @@ class ElicitationCallback:
 def elicitation_callback(ask: AskUser) -> ElicitationCallback:
     """Return the SDK callback through which servers ask the user; it supports forms only."""
     return ElicitationCallback(ask)
+
+
+def roots_callback(roots: Sequence[Path]) -> ListRootsFnT:
+    """Return the SDK callback that lists the folders in which the user works."""
+    listed = [Root(uri=FileUrl(folder.resolve().as_uri()), name=folder.name or str(folder)) for folder in roots]
+
+    async def handle(context: ClientRequestContext) -> ListRootsResult:  # noqa: ARG001 - the SDK passes it by this name
+        return ListRootsResult(roots=listed)
+
+    return handle
 
 
 def _message(message: SamplingMessage) -> Message:

@@ -109,12 +109,9 @@ def _named(values: Mapping[str, str]) -> Iterator[str]:
     """Yield the values of credentials' names, of `Bearer X` also `X`."""
     for name, value in values.items():
         if is_credential(name, parameter=True):
-            yield from {value, value.rpartition(" ")[2], *_lines_of_key(value)}
-
-
-def _lines_of_key(value: str) -> list[str]:
-    """Return the lines of a private key, which is repeated with other line breaks; its first and last are no secret."""
-    return [line for line in value.split() if len(line) >= _KEY_LINE] if "\n" in value else []
+            # A private key is repeated with other line breaks; its first and last line are no secret.
+            lines = [line for line in value.split() if len(line) >= _KEY_LINE] if "\n" in value else []
+            yield from {value, value.rpartition(" ")[2], *lines}
 
 
 def _of_arguments(arguments: Iterable[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ content becomes text or JSON.
 import fnmatch
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from mcp import MCPError
@@ -33,17 +33,13 @@ _NO_MESSAGE = "The tool failed and did not say why."
 def to_tool_result(result: CallToolResult) -> ToolResult:
     """Convert a server's result; adjacent texts are joined by a line feed."""
     parts: list[Part] = list(to_parts(result.content))
-    if result.structured_content is not None and not _is_in_text(result.structured_content, parts):
-        parts.append(TextPart(_json(result.structured_content)))
+    texts, value = _texts(parts), result.structured_content
+    # MCP asks servers to repeat the value as text: twice would waste the model's context.
+    if value is not None and not any(_text_equals(text, value) for text in (*texts, "\n".join(texts))):
+        parts.append(TextPart(json.dumps(value, ensure_ascii=False)))
     if result.is_error and not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):
         parts = [TextPart(_NO_MESSAGE)]
-    return ToolResult(_join_texts(parts), is_error=result.is_error, structured=result.structured_content)
-
-
-def _is_in_text(value: JSON, parts: Sequence[Part]) -> bool:
-    """Return whether the text repeats the value, as MCP asks of servers: twice would waste the model's context."""
-    texts = _texts(parts)
-    return any(_text_equals(text, value) for text in (*texts, "\n".join(texts)))
+    return ToolResult(_join_texts(parts), is_error=result.is_error, structured=value)
 
 
 def _text_equals(text: str, value: JSON) -> bool:
@@ -57,10 +53,6 @@ def _text_equals(text: str, value: JSON) -> bool:
         return json.loads(text) in (value, unwrapped)
     except (ValueError, RecursionError):
         return False
-
-
-def _json(value: JSON) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _join_texts(parts: Iterable[Part]) -> Content:

@@ -30,12 +30,18 @@ def full_name(server: str, tool: str) -> str:
 def direct_name(server: str, tool: str) -> str:
     """Return the name without the prefix: `server__tool`."""
     head = server_prefix(server)
-    return head + _tool_part(tool, _MAX_NAME - len(PREFIX) - len(head))
+    max_length = _MAX_NAME - len(PREFIX) - len(head)
+    if not 0 < len(tool) <= max_length or _INVALID_CHARACTER.search(tool):
+        tool = _shorten(_INVALID_CHARACTER.sub("_", tool), tool, max_length)
+    return head + tool
 
 
 def server_prefix(server: str) -> str:
     """Return the prefix of the direct names of a server's tools."""
-    return _server_part(server) + SEPARATOR
+    if len(server) > _MAX_SERVER_PART or not _VALID_SERVER.fullmatch(server):
+        readable = re.sub(r"_+", "_", _INVALID_CHARACTER.sub("_", server)).strip("_")
+        server = _shorten(readable, server, _MAX_SERVER_PART)
+    return server + SEPARATOR
 
 
 def qualified_name(server: str, tool: str) -> str:
@@ -65,18 +71,6 @@ def _full_rule(rule: str) -> tuple[str, ...]:
         return (full_name(server, tool),)
     pattern = PREFIX + server_prefix(server) + _INVALID_IN_PATTERN.sub("_", tool)
     return (pattern,) if pattern.endswith("*") else (pattern, f"{pattern}-{'[0-9a-f]' * _DIGEST}")
-
-
-def _server_part(server: str) -> str:
-    if len(server) <= _MAX_SERVER_PART and _VALID_SERVER.fullmatch(server):
-        return server
-    return _shorten(re.sub(r"_+", "_", _INVALID_CHARACTER.sub("_", server)).strip("_"), server, _MAX_SERVER_PART)
-
-
-def _tool_part(tool: str, max_length: int) -> str:
-    if 0 < len(tool) <= max_length and not _INVALID_CHARACTER.search(tool):
-        return tool
-    return _shorten(_INVALID_CHARACTER.sub("_", tool), tool, max_length)
 
 
 def _shorten(readable: str, original: str, max_length: int) -> str:

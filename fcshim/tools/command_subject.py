@@ -152,13 +152,10 @@ def _matches_words(pattern: str, words: Sequence[ShellWord]) -> bool:
             fnmatch.fnmatchcase(word.text, part) and ".." not in word.text.split("/")
             for word, part in zip(words, parts, strict=True)
         )
-    return matches_any((text + end for text in _renderings(words) for end in ("", " ")), pattern)
-
-
-def _renderings(words: Sequence[ShellWord]) -> Iterator[str]:
-    yield " ".join(word.source for word in words)
+    texts = [" ".join(word.source for word in words)]
     if not any(" " in word.text for word in words):
-        yield " ".join(word.text for word in words)
+        texts.append(" ".join(word.text for word in words))
+    return matches_any((text + end for text in texts for end in ("", " ")), pattern)
 
 
 def _denied_forms(pattern: str) -> Iterator[str]:
@@ -205,7 +202,7 @@ def _may_run(pattern: str, words: Sequence[ShellWord]) -> bool:
     if not words or is_interpreter(name) or runs_nothing(name) or is_harmless(words):
         return False
     subcommands = has_subcommands(name)
-    if subcommands and program_name(pattern.partition(" ")[0]) == name and any("=" in text for text in _leading(texts)):
+    if subcommands and program_name(pattern.partition(" ")[0]) == name and _configures(texts):
         return True
     return any(
         matches_any((candidate, f"{candidate} ", " ".join([candidate, *texts[at + 1 :]])), pattern)
@@ -216,12 +213,14 @@ def _may_run(pattern: str, words: Sequence[ShellWord]) -> bool:
     )
 
 
-def _leading(texts: Sequence[str]) -> Iterator[str]:
-    """Yield the options before a subcommand, and their values."""
+def _configures(texts: Sequence[str]) -> bool:
+    """Return whether an option before the subcommand, or its value, sets something: `-c alias.x=!rm`."""
     for at, text in enumerate(texts):
         if not text.startswith("-") and not (at and texts[at - 1].startswith("-")):
-            return
-        yield text
+            return False
+        if "=" in text:
+            return True
+    return False
 
 
 def _may_become(pattern: str, words: Sequence[ShellWord]) -> bool:

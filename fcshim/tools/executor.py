@@ -123,8 +123,7 @@ class Executor:
     async def _execute(self, call: ToolCallEnd, listener: CallListener) -> ToolMessage:
         listener(CallStarted(call))
         result = await self.call(call, listener)
-        content = _with_hint(result.content) if result.is_error else result.content
-        message = ToolMessage(call.tool_call_id, content, call.tool_call_name, result.is_error)
+        message = ToolMessage(call.tool_call_id, _message_content(result), call.tool_call_name, result.is_error)
         listener(CallFinished(message, result.final))
         return message
 
@@ -223,8 +222,11 @@ def _truncate(content: Content, limit: int, *, keep_end: bool) -> Content:
     return tuple(kept)
 
 
-def _with_hint(content: Content) -> Content:
-    *others, last = content or (TextPart(""),)
+def _message_content(result: ToolResult) -> Content:
+    """Return the content that the model gets; a failure ends with a hint."""
+    if not result.is_error:
+        return result.content
+    *others, last = result.content or (TextPart(""),)
     if isinstance(last, TextPart):
         return (*others, TextPart(f"{last.text}\n{_FAILURE_HINT}" if last.text else _FAILURE_HINT))
     return (*others, last, TextPart(_FAILURE_HINT))

@@ -71,7 +71,10 @@ class FunctionTool:
         if not callable(function):
             raise ConfigError(f"{function!r:.80} cannot be called: expected a function, or a tool with `call`")
         self._function = function
-        named = name or _function_name(function)
+        own_name: str = getattr(function, "__name__", "")
+        if not name and not own_name.isidentifier():
+            raise ConfigError(f"{function!r:.80} has no name of its own: FunctionTool(function, name=...)")
+        named = name or own_name
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigError(f"tool {named!r}: a generator; a tool returns one value")
         described = parse_docstring(function)
@@ -102,10 +105,3 @@ class FunctionTool:
             return await self._function(*bound.args, **bound.kwargs)
         value = await asyncio.to_thread(self._function, *bound.args, **bound.kwargs)
         return await value if inspect.isawaitable(value) else value
-
-
-def _function_name(function: Callable[..., JSON]) -> str:
-    name = getattr(function, "__name__", "")
-    if not name.isidentifier():
-        raise ConfigError(f"{function!r:.80} has no name of its own: FunctionTool(function, name=...)")
-    return str(name)

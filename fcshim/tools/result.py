@@ -9,7 +9,7 @@ import json
 import msgspec
 
 from fcshim.events import JSON
-from fcshim.messages import Content, Part, TextPart, text_of
+from fcshim.messages import Content, TextPart, text_of
 from fcshim.tools.value_type import to_plain
 
 
@@ -32,7 +32,15 @@ class ToolResult(msgspec.Struct, frozen=True):
     @property
     def flat_text(self) -> str:
         """All content as text, a line break between parts; `[Image: image/png]` stands for an image."""
-        return "\n".join(map(_part_text, self.content))
+        texts = []
+        for part in self.content:
+            if isinstance(part, TextPart):
+                texts.append(part.text)
+            else:
+                kind = part.media_type.partition("/")[0]
+                label = kind.capitalize() if kind in ("image", "audio", "video") else "Media"
+                texts.append(f"[{label}: {part.media_type}]")
+        return "\n".join(texts)
 
 
 def succeeded(value: JSON) -> ToolResult:
@@ -46,13 +54,6 @@ def succeeded(value: JSON) -> ToolResult:
 def failed(message: str) -> ToolResult:
     """Return an error result with this message."""
     return ToolResult(content=(TextPart(message),), is_error=True)
-
-
-def _part_text(part: Part) -> str:
-    if isinstance(part, TextPart):
-        return part.text
-    kind = part.media_type.partition("/")[0]
-    return f"[{kind.capitalize() if kind in ('image', 'audio', 'video') else 'Media'}: {part.media_type}]"
 
 
 def _value_text(value: JSON) -> str:

@@ -40,12 +40,9 @@ _SEPARATORS = re.compile(r"[|;&\n]")
 
 def name_patterns(name: str) -> list[str]:
     """Return the patterns of names that a rule's name stands for: `mcp__files` has all tools of that server."""
-    return [_server_pattern(each) for each in _expand(name, _BRACES)]
-
-
-def _server_pattern(name: str) -> str:
-    found = _SERVER_ONLY.fullmatch(name)
-    return f"mcp__{found[1]}__*" if found else name
+    return [
+        f"mcp__{found[1]}__*" if (found := _SERVER_ONLY.fullmatch(each)) else each for each in _expand(name, _BRACES)
+    ]
 
 
 def subject_patterns(verdict: str, name: str, pattern: str) -> list[str]:

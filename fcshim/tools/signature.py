@@ -45,7 +45,7 @@ class ToolSignature:
     def bind(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> inspect.BoundArguments:
         """Convert JSON values to the function's arguments. Raises `ToolError` that names every mistake."""
         values: dict[str, JSON] = dict.fromkeys(self._context_names, context)
-        mistakes = [self._unknown_parameter(name) for name in arguments if name not in self._parameters]
+        mistakes = self._unknown_parameters(arguments)
         for name, parameter in self._parameters.items():
             if name not in arguments:
                 mistakes += [f"{name}: missing"] if parameter.default is parameter.empty else []
@@ -90,10 +90,17 @@ class ToolSignature:
                 raise ConfigError(f"tool {self._name!r}, parameter {name!r}: {error.message}") from error
         return schemas_of(list(self._types.values()))
 
-    def _unknown_parameter(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._parameters, n=1)
-        known = ", ".join(self._parameters) or "none"
-        return f"{name}: no such parameter" + (f", did you mean {near[0]}?" if near else f" (there are: {known})")
+    def _unknown_parameters(self, arguments: Mapping[str, JSON]) -> list[str]:
+        """Return a mistake for each argument that is no parameter."""
+        mistakes = []
+        for name in arguments:
+            if name not in self._parameters:
+                near = difflib.get_close_matches(name, self._parameters, n=1)
+                hint = (
+                    f", did you mean {near[0]}?" if near else f" (there are: {', '.join(self._parameters) or 'none'})"
+                )
+                mistakes.append(f"{name}: no such parameter{hint}")
+        return mistakes
 
 
 def _schema_of_result(annotation: JSON) -> dict[str, JSON] | None:

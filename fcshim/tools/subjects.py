@@ -66,13 +66,10 @@ class PathSubject:
 
     def covered_by(self, *patterns: str) -> bool:
         """Return whether the real path matches; a pattern for files in the root, such as `*.md`, means no others."""
-        return any(map(self._is_covered, patterns))
-
-    def _is_covered(self, pattern: str) -> bool:
+        is_inside = self._real.is_relative_to(self._root)
         names = _names(self._real, self._root)
-        if not pattern.startswith(("/", "~", "..")):
-            names = names if self._real.is_relative_to(self._root) else set()
-        return any(matches_any(names, each) for each in _pattern_forms(pattern, self._root))
+        possible = [each for each in patterns if is_inside or each.startswith(("/", "~", ".."))]
+        return any(matches_any(names, form) for each in possible for form in _pattern_forms(each, self._root))
 
     def touched_by(self, pattern: str) -> bool:
         """Return whether any name of the path matches, in either case; a folder counts as what is in it.
@@ -81,7 +78,8 @@ class PathSubject:
         """
         names = {self._given, *_names(self._real, self._root), *_names(self._lexical, self._root)}
         folded = {_folded(name + end) for name in names for end in ("", "/")}
-        folders = {_folded(name) for name in _folders(names)}
+        # `a` and `a/b` are the folders of `a/b/c`.
+        folders = {_folded(name[:at]) for name in names for at, sign in enumerate(name) if sign == "/" and at}
         patterns = _pattern_forms(pattern, self._root)
         patterns |= {each.replace("[", "[[]") for each in patterns}  # also the folder `[id]` itself
         return any(matches_any(folded, _folded(each)) or _folded(each).rstrip("/") in folders for each in patterns)
@@ -140,11 +138,6 @@ def _names(path: Path, root: Path) -> set[str]:
     return {absolute.as_posix(), *inside}
 
 
-def _folders(names: Iterable[str]) -> set[str]:
-    """Return the folders of paths: `a` and `a/b` of `a/b/c`."""
-    return {name[:at] for name in names for at, sign in enumerate(name) if sign == "/" and at}
-
-
 def _without_dots(parts: Sequence[str]) -> list[str]:
     kept: list[str] = []
     for part in parts:
@@ -160,13 +153,12 @@ def _pattern_forms(pattern: str, root: Path) -> set[str]:
     while pattern.startswith("./"):
         pattern = pattern[2:].lstrip("/")
     forms = {pattern, _ANY_FOLDERS.sub("/", pattern)}
-    return forms | {_with_real_folder(form, root) for form in forms}
-
-
-def _with_real_folder(pattern: str, root: Path) -> str:
-    found = _WILDCARD.search(pattern)
-    end = pattern.rfind("/", 0, found.start()) if found else len(pattern)
-    return _resolved(_expanded(pattern[:end], root)).as_posix().rstrip("/") + pattern[end:] if end > 0 else pattern
+    for form in tuple(forms):
+        found = _WILDCARD.search(form)
+        end = form.rfind("/", 0, found.start()) if found else len(form)
+        if end > 0:
+            forms.add(_resolved(_expanded(form[:end], root)).as_posix().rstrip("/") + form[end:])
+    return forms
 
 
 def _folded(text: str) -> str:

@@ -123,18 +123,15 @@ def uses_pydantic(annotation: JSON) -> bool:
     pending = [annotation]
     while pending:
         each = pending.pop()
-        if _is_of_pydantic(each):
+        module = each.__module__ if isinstance(each, type) else type(each).__module__
+        if module.partition(".")[0] in {"pydantic", "annotated_types"}:
+            return True
+        if any(hasattr(each, name) for name in ("__pydantic_core_schema__", "__get_pydantic_core_schema__")):
             return True
         if not any(each is other for other in seen):
             seen.append(each)
             pending += _parts(each)
     return False
-
-
-def _is_of_pydantic(each: JSON) -> bool:
-    module = each.__module__ if isinstance(each, type) else type(each).__module__
-    markers = ("__pydantic_core_schema__", "__get_pydantic_core_schema__")
-    return module.partition(".")[0] in {"pydantic", "annotated_types"} or any(hasattr(each, name) for name in markers)
 
 
 def _parts(annotation: JSON) -> list[JSON]:

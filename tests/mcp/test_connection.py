@@ -1,28 +1,49 @@
-"""The delays between attempts to connect."""
+"""Cached results. Requirement 30."""
 
-from fcshim.mcp.connection import FIRST_DELAY, Backoff
+from fcshim.mcp.connection import ResultCache
+from fcshim.tools.result import failed, succeeded
 
-
-def test_delays_double_up_to_the_maximum():
-    backoff = Backoff(1.0, lambda: 1.0)
-
-    assert [0.1, 0.2, 0.4, 0.8, 1.0, 1.0] == [backoff.next_delay() for _ in range(6)]
+RESULT = succeeded("1")
 
 
-def test_jitter_takes_up_to_a_half():
-    assert FIRST_DELAY / 2 == Backoff(1.0, lambda: 0.0).next_delay()
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
 
 
-def test_a_success_resets_the_delay():
-    backoff = Backoff(1.0, lambda: 1.0)
-    backoff.next_delay()
-    backoff.next_delay()
-    backoff.reset()
+def test_a_result_is_cached_for_its_lifetime():
+    clock = Clock()
+    cache = ResultCache(10.0, clock)
+    cache.put("t", {"a": 1, "b": 2}, RESULT)
+    clock.now += 9.9
 
-    assert FIRST_DELAY == backoff.next_delay()
+    assert RESULT == cache.get("t", {"b": 2, "a": 1})
+    assert cache.get("t", {"a": 1}) is None
+    assert cache.get("u", {"a": 1, "b": 2}) is None
+    clock.now += 0.2
+    assert cache.get("t", {"a": 1, "b": 2}) is None
 
 
-def test_a_thousand_failures_do_not_overflow():
-    backoff = Backoff(30.0, lambda: 1.0)
+def test_a_failure_is_not_cached():
+    cache = ResultCache(10.0, Clock())
+    cache.put("t", {}, failed("no"))
 
-    assert 30.0 == [backoff.next_delay() for _ in range(2_000)][-1]
+    assert cache.get("t", {}) is None
+
+
+def test_the_cache_is_off_by_default():
+    cache = ResultCache(0.0, Clock())
+    cache.put("t", {}, RESULT)
+
+    assert cache.get("t", {}) is None
+
+
+def test_the_oldest_result_is_evicted_first():
+    cache = ResultCache(10.0, Clock())
+    for number in range(300):
+        cache.put("t", {"n": number}, RESULT)
+
+    assert cache.get("t", {"n": 0}) is None
+    assert RESULT == cache.get("t", {"n": 299})

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim.mcp.hub import ToolHub
 from fcshim.tools import FunctionTool, Traits
-from fcshim.tools.builtin import CustomTools
+from fcshim.tools.custom import CustomTools
 from tests.mcp.server_programs import eventually, manager, server
 
 CUSTOM = 'def mine() -> str:\n    """Mine."""\n    return "1"\n'

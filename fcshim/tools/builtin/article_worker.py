@@ -21,7 +21,10 @@ def main() -> None:
         import markdownify  # noqa: F401, PLC0415 - before the limit, so that only the page's memory counts
         import readability  # noqa: F401, PLC0415
 
-        _limit_memory(request["memory"])
+        with contextlib.suppress(ImportError, ValueError, OSError):
+            import resource  # noqa: PLC0415 - not on Windows
+
+            resource.setrlimit(resource.RLIMIT_AS, (request["memory"], request["memory"]))
         answer = {"markdown": _convert(request["html"])}
     except ImportError:
         answer = {"error": "Pages cannot be read here: pip install 'fcshim[tools]', or ask with raw."}
@@ -30,14 +33,6 @@ def main() -> None:
     except MemoryError:
         answer = {"error": "The page needs too much memory to be read; ask with raw."}
     json.dump(answer, sys.stdout)
-
-
-def _limit_memory(size: int) -> None:
-    """Limit the address space, where the system can."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415 - not on Windows
-
-        resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 def _convert(html: str) -> str:

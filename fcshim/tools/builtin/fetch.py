@@ -42,17 +42,16 @@ class WebPage(msgspec.Struct, frozen=True):
 async def fetch(url: str, *, allow_private: bool = False, seconds: float = DEFAULT_SECONDS) -> WebPage:
     """Load a page within `seconds`. Raises `ToolError`."""
     try:
-        async with asyncio.timeout(seconds), _client_session(allow_private=allow_private) as session:
-            return await _follow_redirects(session, url)
+        async with asyncio.timeout(seconds):
+            connector = aiohttp.TCPConnector(socket_factory=None if allow_private else public_socket, force_close=True)
+            async with aiohttp.ClientSession(
+                connector=connector, headers=_HEADERS, auto_decompress=False, trust_env=False
+            ) as session:
+                return await _follow_redirects(session, url)
     except TimeoutError:
         raise ToolError(f"{url} did not come within {seconds:g} seconds.") from None
     except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
         raise ToolError(f"{url} cannot be loaded: {error}") from error
-
-
-def _client_session(*, allow_private: bool) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(socket_factory=None if allow_private else public_socket, force_close=True)
-    return aiohttp.ClientSession(connector=connector, headers=_HEADERS, auto_decompress=False, trust_env=False)
 
 
 async def _follow_redirects(session: aiohttp.ClientSession, url: str) -> WebPage:

@@ -1,16 +1,19 @@
 """The tools Read, Write, Edit and ListDir.
 
-Rule: reads are bounded, writes are atomic, and an edit whose text does not match exactly changes nothing.
+Rule: reads are bounded, writes are atomic, and an edit whose text does not match exactly changes nothing. The memory of
+a read is bounded by the size of the part that is read, whatever the lines' lengths, and the bytes that are read are
+limited. A line ends with a line feed, as for Grep; a column counts characters.
 """
 
 import base64
+import codecs
 import contextlib
 import itertools
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import msgspec
 
@@ -18,7 +21,6 @@ from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.messages import MediaPart
 from fcshim.tools.base import FileChange, Traits
-from fcshim.tools.builtin.text_part import NotTextError, read_text_part
 from fcshim.tools.builtin.workspace import Workspace
 from fcshim.tools.function import FunctionTool
 from fcshim.tools.result import ToolResult
@@ -33,6 +35,11 @@ _MAX_NUMBER = 10**9
 """The greatest line, column or number of lines: more than a file has that can be read."""
 FILE_LIMIT = 10 * 2**20
 """Bytes of a file; a larger one can only be read in parts, and not be edited."""
+SCAN_LIMIT = 2**30
+"""Bytes that are read to find a part of a file: a second from memory, ten from a slow disk."""
+_BLOCK = 64 * 1024
+_TEXT_HEAD = 8_192
+"""Bytes in which a file that is not text usually has a NUL."""
 _IMAGE_LIMIT = 5 * 2**20
 """Bytes of an image, as most providers accept."""
 _MAX_ENTRIES = 1_000
@@ -217,7 +224,8 @@ def _replace_text(text: str, path: str, old: str, new: str, *, replace_all: bool
 
     Raises `ToolError` if the piece does not match as asked.
     """
-    old, new = _match_line_endings(text, old, new)
+    if "\r\n" in text and old not in text:  # models write line feeds
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
     count = text.count(old) if old else 0
     if not old or old == new:
         raise ToolError("old_string is empty." if not old else "old_string and new_string are the same.")
@@ -228,16 +236,14 @@ def _replace_text(text: str, path: str, old: str, new: str, *, replace_all: bool
     return text.replace(old, new), count
 
 
-def _match_line_endings(text: str, old: str, new: str) -> tuple[str, str]:
-    """Convert the texts to CRLF if the file has it: models write line feeds."""
-    if "\r\n" in text and old not in text:
-        return old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
-    return old, new
-
-
 def _write_atomically(file: Path, data: bytes) -> None:
     """Write a temporary file beside the target and rename it, with the target's permissions."""
-    mode = file.stat().st_mode & 0o7777 if file.exists() else 0o666 & ~_umask()
+    if file.exists():
+        mode = file.stat().st_mode & 0o7777
+    else:
+        umask = os.umask(0o022)  # it can only be read by setting it
+        os.umask(umask)
+        mode = 0o666 & ~umask
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -249,12 +255,6 @@ def _write_atomically(file: Path, data: bytes) -> None:
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
 @contextlib.contextmanager
 def _tool_errors(path: str) -> Iterator[None]:
     """Convert system errors to `ToolError`."""
@@ -264,3 +264,93 @@ def _tool_errors(path: str) -> Iterator[None]:
         raise ToolError(f"{path} is not UTF-8 text.") from error
     except OSError as error:
         raise ToolError(f"{path}: {error.strerror or error}") from error
+
+
+class NotTextError(Exception):
+    """The file is not text."""
+
+
+class TextExcerpt(msgspec.Struct, frozen=True):
+    """The text, and where the file goes on: at a column of a line, or nowhere (`next_line` 0) if it is all."""
+
+    text: str
+    next_line: int = 0
+    next_column: int = 1
+
+
+def read_text_part(file: BinaryIO, line: int, column: int, lines: int | None, size: int) -> TextExcerpt:
+    """Read at most `lines` lines and `size` characters, cut between lines if more than one fits.
+
+    Raises `NotTextError`, `ToolError` if the line has no such column, or at `SCAN_LIMIT`, and `OSError`.
+    """
+    blocks = _blocks(file)
+    pieces = _characters(_lines_from(blocks, line), column, line)
+    text, is_end = _collect(pieces, lines, size)
+    if "\0" in text[:_TEXT_HEAD]:
+        raise NotTextError
+    if is_end and len(text) <= size:
+        return TextExcerpt(text)
+    end = text.rfind("\n", 0, size) + 1
+    if end:
+        return TextExcerpt(text[:end], line + text.count("\n", 0, end))
+    return TextExcerpt(text[:size], line, column + size)
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the file's bytes, up to the limit."""
+    left = SCAN_LIMIT
+    while block := file.read(_BLOCK):
+        if left == SCAN_LIMIT and b"\0" in block[:_TEXT_HEAD]:
+            raise NotTextError
+        yield block
+        left -= len(block)
+        if left <= 0:
+            raise ToolError(f"the part is not in the first {SCAN_LIMIT} bytes, which is as far as Read looks.")
+
+
+def _lines_from(blocks: Iterator[bytes], line: int) -> Iterator[bytes]:
+    """Yield the bytes from the start of a line on."""
+    before = line - 1
+    for block in blocks:
+        if before:
+            count = block.count(b"\n")
+            if count < before:
+                before -= count
+                continue
+            block = block.split(b"\n", before)[-1]  # noqa: PLW2901 - the rest of it
+            before = 0
+        yield block
+
+
+def _characters(blocks: Iterator[bytes], column: int, line: int) -> Iterator[str]:
+    """Yield the text from a column of its first line on; bytes that are not UTF-8 become U+FFFD."""
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    before = column - 1
+    for block in blocks:
+        text = decode(block)
+        if before:
+            skipped = text[:before]
+            if "\n" in skipped:
+                raise ToolError(f"line {line} ends at column {column - before + skipped.index(chr(10))}.")
+            before -= len(skipped)
+            text = text[len(skipped) :]
+        yield text
+    yield decode(b"", final=True)
+
+
+def _collect(pieces: Iterator[str], lines: int | None, size: int) -> tuple[str, bool]:
+    """Join pieces until there are so many lines, or more characters; return whether the text is complete."""
+    parts: list[str] = []
+    length = 0
+    for piece in pieces:
+        if lines is not None:
+            found = piece.split("\n", lines)
+            if len(found) > lines:
+                parts += ["\n".join(found[:-1]), "\n"]
+                return "".join(parts), True
+            lines -= len(found) - 1
+        parts.append(piece)
+        length += len(piece)
+        if length > size:
+            return "".join(parts), False
+    return "".join(parts), True

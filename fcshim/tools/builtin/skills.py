@@ -116,9 +116,13 @@ class Skills:
     def _installed(self) -> Iterator[Skill]:
         for file in sorted(self._folder.glob(f"*/{_SKILL_FILE}"))[:_MAX_SKILLS]:
             try:
-                yield _parse_skill(file)
+                text = _read_text(file)
             except ToolError:
                 continue
+            head = text.split("---")[1] if text.startswith("---") else ""
+            found = filter(None, map(_FIELD.match, head.splitlines()))
+            fields = {field[1]: field[2].strip().strip("\"'") for field in found}
+            yield Skill(fields.get("name") or file.parent.name, fields.get("description", ""), file)
 
     async def _listings(self) -> list[SkillListing]:
         try:
@@ -132,13 +136,6 @@ class Skills:
         if len(text) > _SIZE_LIMIT:
             raise ToolError(f"{url} is larger than {_SIZE_LIMIT} characters.")
         return text
-
-
-def _parse_skill(file: Path) -> Skill:
-    text = _read_text(file)
-    head = text.split("---")[1] if text.startswith("---") else ""
-    fields = {found[1]: found[2].strip().strip("\"'") for line in head.splitlines() if (found := _FIELD.match(line))}
-    return Skill(fields.get("name") or file.parent.name, fields.get("description", ""), file)
 
 
 def _read_text(file: Path) -> str:

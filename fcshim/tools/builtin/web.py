@@ -106,8 +106,5 @@ async def _read(question: str, text: str, ask: AskModel) -> str:
 
 def format_results(found: Sequence[SearchResult], query: str) -> str:
     """Return the results of a search as text for the model."""
-    return "\n\n".join(map(_format_result, found)) or f"Nothing was found for {query}."
-
-
-def _format_result(result: SearchResult) -> str:
-    return "\n".join(filter(None, (result.title, result.url, result.excerpt[:500])))
+    texts = ("\n".join(filter(None, (each.title, each.url, each.excerpt[:500]))) for each in found)
+    return "\n\n".join(texts) or f"Nothing was found for {query}."

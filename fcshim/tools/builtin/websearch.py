@@ -120,7 +120,7 @@ class SearchService:
             raise ToolError(f"{self._kind} answered {status}.{hint}") from error
         except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise ToolError(f"{self._kind} did not answer: {type(error).__name__}") from error
-        return [self._to_result(each) for each in self._result_list(answer)[:count]]
+        return self._read_results(answer)[:count]
 
     async def _read(self, response: httpx.Response) -> bytes:
         body = bytearray()
@@ -130,15 +130,17 @@ class SearchService:
                 raise ToolError(f"{self._kind} answered with more than {_SIZE_LIMIT} bytes.")
         return bytes(body)
 
-    def _result_list(self, answer: JSON) -> list[dict[str, JSON]]:
+    def _read_results(self, answer: JSON) -> list[SearchResult]:
         listed = answer if isinstance(answer, list) else _first(answer, (self._api.results, *_RESULT_LISTS), list)
         if listed is None:
             raise ToolError(f"{self._kind} gave no list of results.")
-        return [each for each in listed if isinstance(each, dict)]
-
-    def _to_result(self, each: dict[str, JSON]) -> SearchResult:
-        excerpt = _first(each, (self._api.excerpt, *_EXCERPTS), str)
-        return SearchResult(_first(each, _TITLES, str) or "", _first(each, _URLS, str) or "", excerpt or "")
+        fields = (_TITLES, _URLS, (self._api.excerpt, *_EXCERPTS))
+        results = []
+        for each in listed:
+            if isinstance(each, dict):
+                title, url, excerpt = (_first(each, names, str) or "" for names in fields)
+                results.append(SearchResult(title, url, excerpt))
+        return results
 
 
 def configured_search(config: Config) -> SearchService | None:

@@ -131,9 +131,7 @@ def _counters(nodes: Sequence["Node"]) -> frozenset[str]:
                     _text(node.named_children[0])
                 )
             case "command" | "declaration_command" | "unset_command":
-                for child in node.children:
-                    if child.type != "variable_assignment":
-                        others.update(_possible_names(_text(child)))
+                others.update(_named_variables(node))
             case "expansion" if any(child.type in ("=", ":=") for child in node.children):
                 others.update(_text(child) for child in node.named_children[:1])
             case _:
@@ -141,10 +139,13 @@ def _counters(nodes: Sequence["Node"]) -> frozenset[str]:
     return frozenset(numbers - others)
 
 
-def _possible_names(text: str) -> Iterator[str]:
-    """Yield the variables that an argument may name: `-vx` of `printf` means `x`."""
-    for name in _WORD_SIGNS.findall(_VALUE.sub("", text)):
-        yield from (name[at:] for at in range(min(len(name), _MAX_CLUSTER) if text.startswith("-") else 1))
+def _named_variables(command: "Node") -> Iterator[str]:
+    """Yield the variables that a command's arguments may name: `-vx` of `printf` means `x`."""
+    for child in command.children:
+        if child.type != "variable_assignment":
+            text = _text(child)
+            for name in _WORD_SIGNS.findall(_VALUE.sub("", text)):
+                yield from (name[at:] for at in range(min(len(name), _MAX_CLUSTER) if text.startswith("-") else 1))
 
 
 def _is_node_certain(node: "Node", counters: frozenset[str]) -> bool:
@@ -165,8 +166,7 @@ def _is_node_certain(node: "Node", counters: frozenset[str]) -> bool:
         case "unary_expression" if _text(children[0]) in _NAME_OPERATORS:
             certain = _NAME.fullmatch(_text(children[-1])) is not None
         case "binary_expression" if any(_text(child) in _NUMERIC_OPERATORS for child in children):
-            in_single_brackets = _text(_enclosing_test(node)).startswith("[ ")
-            certain = in_single_brackets or _is_expression([children[0], children[-1]], counters)
+            certain = _is_comparison_certain(node, counters)
         case _:
             pass
     return certain
@@ -179,10 +179,13 @@ def _hides_substitution(node: "Node") -> bool:
     return _SUBSTITUTION.search(_text(node)) is not None
 
 
-def _enclosing_test(node: "Node") -> "Node":
-    while node.type != "test_command" and node.parent is not None:
-        node = node.parent
-    return node
+def _is_comparison_certain(node: "Node", counters: frozenset[str]) -> bool:
+    """Return whether the operands of `-eq` and the like are certain: single brackets do not evaluate them."""
+    test = node
+    while test.type != "test_command" and test.parent is not None:
+        test = test.parent
+    in_single_brackets = _text(test).startswith("[ ")
+    return in_single_brackets or _is_expression([node.children[0], node.children[-1]], counters)
 
 
 def _is_expansion_certain(node: "Node", counters: frozenset[str]) -> bool:

@@ -123,7 +123,8 @@ class _CommandReader:
 
     def _add(self, words: Sequence[ShellWord]) -> None:
         self._words_left -= len(words)
-        if self._words_left < 0 or len(self.commands) >= MAX_COMMANDS or sum(map(_is_option, words)) > MAX_LEADING:
+        options = sum(word.text.startswith("-") for word in words)
+        if self._words_left < 0 or len(self.commands) >= MAX_COMMANDS or options > MAX_LEADING:
             self.complete = False
         else:
             self.commands.append(tuple(words))
@@ -188,7 +189,8 @@ class _CommandReader:
         if "awk" in name:
             self.complete &= not any(map(_AWK_EXECUTES.search, texts))
         elif name in SCRIPT_LANGUAGES:
-            before = texts[: texts.index("-m")] if "-m" in texts else texts[: _script_index(words) - 1]
+            script = texts.index("-m") if "-m" in texts else max(_inner_starts(words, 0), default=len(words)) - 1
+            before = texts[:script]
             self.complete &= "-m" in texts or len(before) < len(texts)
             self.complete &= _CODE_MODULES.isdisjoint(texts[len(before) + 1 : len(before) + 2])
             self.complete &= not any(map(_INLINE_CODE.fullmatch, before))
@@ -240,15 +242,6 @@ def _scripts_in(text: str) -> Iterator[str]:
         yield text.partition("=")[2]
     elif text.startswith("-"):
         yield from (text[at:] for at in range(2, min(len(text), _MAX_CLUSTER)))
-
-
-def _is_option(word: ShellWord) -> bool:
-    return word.text.startswith("-")
-
-
-def _script_index(words: Sequence[ShellWord]) -> int:
-    """Return where the script's file stands in an interpreter's words, or their number."""
-    return max(_inner_starts(words, 0), default=len(words))
 
 
 def _inner_starts(words: Sequence[ShellWord], positionals: int) -> Iterator[int]:

@@ -48,11 +48,10 @@ def read_plain_line(line: str) -> list[list[ShellWord]] | None:
         elif not (found := _BLANKS.match(line, at)):
             return None
         at = found.end()
-    return commands if all(map(_is_simple, commands)) else None
-
-
-def _is_simple(words: list[ShellWord]) -> bool:
-    return bool(words) and words[0].source not in _RESERVED and not any(word.source.startswith("#") for word in words)
+    for words in commands:
+        if not words or words[0].source in _RESERVED or any(word.source.startswith("#") for word in words):
+            return None
+    return commands
 
 
 def _word(source: str) -> ShellWord:

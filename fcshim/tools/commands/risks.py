@@ -28,6 +28,7 @@ _PROTECTED_PATH = re.compile(
 )
 _DISK_WRITE = re.compile(r"(?:of=|>\s*)/dev/(?:sd|hd|nvme|vd|mmcblk|disk)")
 _FORK_BOMB = re.compile(r":\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&\s*\}\s*;\s*:")
+_REFUSED_TEXTS = ((_FORK_BOMB, "it would never stop starting processes"), (_DISK_WRITE, "it writes over a disk"))
 _ELEVATORS = frozenset({"sudo", "doas", "su", "pkexec"})
 _DELETERS = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "truncate", "trash"})
 _DELETING_ARGUMENTS = {
@@ -73,9 +74,11 @@ def inspect_command(command: str, root: Path) -> CommandRisks:
     outer = [words for part in _COMMAND_SEPARATOR.split(command) if (words := _split_words(part))]
     line = read_commands(command)
     commands = [*outer, *([word.text for word in words] for words in line.commands if words)]
-    refused = next(filter(None, (*map(_refuse_call, commands), _refuse_command(command))), "")
-    warnings = (*_warnings(commands), *_outside_paths(commands, root), *_unread(complete=line.complete))
-    return CommandRisks(refused, tuple(dict.fromkeys(warnings)))
+    refusals = [*map(_refuse_call, commands), *(why for text, why in _REFUSED_TEXTS if text.search(command))]
+    warnings = [*_warnings(commands), *_outside_paths(commands, root)]
+    if not line.complete:
+        warnings.append("may run more than can be seen here: it computes a command, or runs code")
+    return CommandRisks(next(filter(None, refusals), ""), tuple(dict.fromkeys(warnings)))
 
 
 def _split_words(part: str) -> list[str]:
@@ -110,25 +113,21 @@ def _refuse_call(words: Sequence[str]) -> str:
     return ""
 
 
-def _refuse_command(command: str) -> str:
-    if _FORK_BOMB.search(command):
-        return "it would never stop starting processes"
-    return "it writes over a disk" if _DISK_WRITE.search(command) else ""
-
-
 def _warnings(commands: Sequence[Sequence[str]]) -> Iterator[str]:
-    calls = [_module_run(*_program(words)) for words in commands]
+    calls: list[_Call] = []
+    for words in commands:
+        name, arguments = _program(words)
+        if without_version(name) == "python" and list(arguments[:1]) == ["-m"] and len(arguments) > 1:
+            name, arguments = arguments[1], arguments[2:]  # the module runs as a program
+        calls.append((name, arguments))
     names = {name for name, _ in calls}
+    runs_code = any(without_version(name) in SHELLS or without_version(name) in INTERPRETERS for name in names)
     uses_network = bool(names & _NETWORK_PROGRAMS) or _has_argument(calls, _NETWORK_ARGUMENTS)
     if names & _DELETERS or _has_argument(calls, _DELETING_ARGUMENTS):
         yield "deletes or discards something"
     if any(word in _ELEVATORS for words in commands for word in words[:1]):
         yield "runs with the rights of another user"
-    if (
-        (uses_network and any(map(_runs_code, names)))
-        or names & _PACKAGE_RUNNERS
-        or _has_argument(calls, _PACKAGE_ARGUMENTS)
-    ):
+    if (uses_network and runs_code) or names & _PACKAGE_RUNNERS or _has_argument(calls, _PACKAGE_ARGUMENTS):
         yield "runs what it loads from the network"
     elif uses_network:
         yield "uses the network"
@@ -136,24 +135,8 @@ def _warnings(commands: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "changes permissions"
 
 
-def _module_run(name: str, arguments: Sequence[str]) -> _Call:
-    """Return the module that `python -m` runs as a program, else the program itself."""
-    if without_version(name) == "python" and list(arguments[:1]) == ["-m"] and len(arguments) > 1:
-        return arguments[1], arguments[2:]
-    return name, arguments
-
-
-def _unread(*, complete: bool) -> Iterator[str]:
-    if not complete:
-        yield "may run more than can be seen here: it computes a command, or runs code"
-
-
 def _has_argument(calls: Sequence[_Call], table: Mapping[str, Collection[str]]) -> bool:
     return any(argument in table.get(name, ()) for name, arguments in calls for argument in arguments)
-
-
-def _runs_code(name: str) -> bool:
-    return without_version(name) in SHELLS or without_version(name) in INTERPRETERS
 
 
 def _outside_paths(commands: Sequence[Sequence[str]], root: Path) -> Iterator[str]:

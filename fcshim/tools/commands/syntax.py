@@ -6,7 +6,6 @@ Rule: words that the shell computes are kept as they are written, and are not `k
 
 import re
 import shlex
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,6 +21,8 @@ _UNKNOWN_NODES = frozenset(
     {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
     | {"ansi_c_string", "translated_string", "brace_expression"}
 )
+_REDIRECTS_BETWEEN_WORDS = frozenset({"herestring_redirect", "file_redirect"})
+_NO_TARGETS = frozenset({"file_descriptor", "pipeline", "list"})
 _SUBSTITUTION_SIGNS = frozenset({"$(", "$((", "$["})
 _BACKQUOTED = re.compile("`([^`]*)`")
 _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
@@ -58,11 +59,11 @@ class SyntaxWalk:
         match node.type:
             case "command" | "declaration_command" | "unset_command":
                 self.commands.append(_words_of(node))
-                self.computed |= _joins_words(node)
+                words = [child for child in node.children if child.type not in _REDIRECTS_BETWEEN_WORDS]
+                # Where two words touch, the parser has split what is one word for the shell.
+                self.computed |= any(one.end_byte == other.start_byte for one, other in pairwise(words))
             case "heredoc_redirect":
-                for body in _expanded_bodies(node):
-                    self.computed |= _hides_substitution(body)
-                    self.scripts += _BACKQUOTED.findall(_text(body))
+                self._visit_heredoc(node)
             case "variable_assignment":
                 self.computed |= is_risky_variable(assigned_name(_text(node)))
             case "heredoc_body" | "herestring_redirect":
@@ -70,18 +71,15 @@ class SyntaxWalk:
             case _:
                 pass
 
-
-def _joins_words(command: "Node") -> bool:
-    """Return whether two words touch: the parser has split what is one word for the shell."""
-    words = [node for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
-    return any(one.end_byte == other.start_byte for one, other in pairwise(words))
-
-
-def _expanded_bodies(heredoc: "Node") -> list["Node"]:
-    """Return the body of a here-document in which the shell expands substitutions: one without quotes at its start."""
-    start = next((_text(node) for node in heredoc.children if node.type == "heredoc_start"), "")
-    quoted = any(sign in start for sign in "'\"\\")
-    return [node for node in heredoc.children if node.type == "heredoc_body" and not quoted]
+    def _visit_heredoc(self, node: "Node") -> None:
+        """Collect the substitutions of a here-document; the shell expands none if its start has quotes."""
+        start = next((_text(child) for child in node.children if child.type == "heredoc_start"), "")
+        if any(sign in start for sign in "'\"\\"):
+            return
+        for body in node.children:
+            if body.type == "heredoc_body":
+                self.computed |= _hides_substitution(body)
+                self.scripts += _BACKQUOTED.findall(_text(body))
 
 
 def _hides_substitution(body: "Node") -> bool:
@@ -100,21 +98,15 @@ def _count(root: "Node", types: frozenset[str]) -> int:
 
 
 def _words_of(command: "Node") -> tuple[ShellWord, ...]:
-    words = [_word(node) for node in command.children if node.type not in ("herestring_redirect", "file_redirect")]
+    words = [_word(node) for node in command.children if node.type not in _REDIRECTS_BETWEEN_WORDS]
     parent = command.parent
     around = parent.children if parent is not None and parent.type == "redirected_statement" else []
     for redirect in (*command.children, *around):
         if redirect.type in ("file_redirect", "heredoc_redirect"):
-            words += _arguments_after(redirect)
+            # The words after the redirection's target are arguments: `git >f push`.
+            targets = [node for node in redirect.named_children if node.type not in _NO_TARGETS]
+            words += [_word(node) for node in targets[1:] if node.type not in ("heredoc_body", "heredoc_end")]
     return tuple(words)
-
-
-def _arguments_after(redirect: "Node") -> Iterator[ShellWord]:
-    """Yield the words after a redirection's target: `git >f push`."""
-    targets = [node for node in redirect.named_children if node.type not in ("file_descriptor", "pipeline", "list")]
-    for node in targets[1:]:
-        if node.type not in ("heredoc_body", "heredoc_end"):
-            yield _word(node)
 
 
 def _word(node: "Node") -> ShellWord:

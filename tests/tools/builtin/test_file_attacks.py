@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 
 from fcshim.tools import Registry
-from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace, text_part
+from fcshim.tools.builtin import Control, Files, Search, Shell, Skills, Web, Workspace, files
 from tests.tools.builtin.tool_calls import call, error_text, result_text
 
 pytestmark = pytest.mark.security
@@ -53,7 +53,7 @@ async def test_a_line_of_any_length_takes_little_memory(tools, tmp_path, peak, p
 
 
 async def test_a_search_for_a_line_ends(tools, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_part, "SCAN_LIMIT", 20 * MEGABYTE)
+    monkeypatch.setattr(files, "SCAN_LIMIT", 20 * MEGABYTE)
     write_sparse(tmp_path / "a", b"x" * 10_000, 100 * GIGABYTE)
 
     assert "not in the first 20971520 bytes" in await error_text(tools, "Read", path="a", offset=2)
@@ -170,7 +170,7 @@ async def test_no_extreme_argument_answers_with_an_error_of_python(every_tool):
 
 async def test_a_folder_of_any_size_is_listed_in_part(tmp_path, monkeypatch):
     monkeypatch.setattr("fcshim.tools.builtin.files._MAX_SORTED", 20)
-    monkeypatch.setattr("fcshim.tools.builtin.walk.MAX_FILES", 20)
+    monkeypatch.setattr("fcshim.tools.builtin.search.MAX_FILES", 20)
     for number in range(50):
         (tmp_path / f"{number:02}").touch()
     workspace = Workspace(tmp_path)

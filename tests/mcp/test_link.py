@@ -3,7 +3,7 @@
 import pytest
 from mcp import MCPError
 
-from fcshim.mcp.error_text import describe_error
+from fcshim.mcp.link import describe_error
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from fcshim.tools.builtin import walk
-from fcshim.tools.builtin.walk import files_under
+from fcshim.tools.builtin import search
+from fcshim.tools.builtin.search import files_under
 
 pytestmark = pytest.mark.security
 
@@ -29,7 +29,7 @@ HOSTILE = [
 @pytest.fixture(params=["re2", "re"])
 def matcher(request, monkeypatch):
     if request.param == "re":
-        monkeypatch.setattr(walk.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(search.importlib.util, "find_spec", lambda name: None)
     else:
         pytest.importorskip("re2")
 
@@ -74,6 +74,6 @@ def test_names_that_are_not_unicode_are_listed(tmp_path):
 def test_a_listing_ends_at_its_time_limit(tmp_path, monkeypatch):
     for number in range(50):
         (tmp_path / str(number)).write_text("x")
-    monkeypatch.setattr(walk, "MAX_SECONDS", -1.0)
+    monkeypatch.setattr(search, "MAX_SECONDS", -1.0)
 
     assert 1 == len(list(files_under(tmp_path, tmp_path)))

@@ -5,7 +5,7 @@ import pytest
 from fcshim.errors import ConfigError
 from fcshim.tools import Registry
 from fcshim.tools.base import tool_category
-from fcshim.tools.builtin import CustomTools
+from fcshim.tools.custom import CustomTools
 from tests.tools.builtin.tool_calls import result_text
 
 TIME = '''

@@ -38,9 +38,11 @@ class CustomTools:
 
     def refresh(self) -> bool:
         """Reload changed files; return whether any file was added, changed or removed."""
-        files = {
-            file: _file_version(file) for file in sorted(self._folder.glob("*.py")) if not file.name.startswith("_")
-        }
+        files: dict[Path, tuple[int, int]] = {}
+        for file in sorted(self._folder.glob("*.py")):
+            if not file.name.startswith("_"):
+                status = file.stat()
+                files[file] = (status.st_mtime_ns, status.st_size)
         changed = False
         for file in self._loaded.keys() - files.keys():
             del self._loaded[file]
@@ -69,7 +71,10 @@ class CustomTools:
 
 
 def _tools_of(file: Path) -> list[AnyTool]:
-    module = _run_module(file)
+    module = ModuleType(f"fcshim_custom_{file.stem}")
+    module.__file__ = str(file)
+    # The source file itself is executed: Python's bytecode cache misses a second change within one second.
+    exec(compile(file.read_bytes(), file, "exec"), vars(module))  # noqa: S102 - running the operator's files is the purpose
     listed = getattr(module, "TOOLS", None)
     functions = _public_functions(module) if listed is None else listed
     category = str(getattr(module, "CATEGORY", ""))
@@ -84,22 +89,9 @@ def _as_tool(each: JSON, source: str, category: str) -> AnyTool:
     return tool
 
 
-def _run_module(file: Path) -> ModuleType:
-    """Execute the source file itself: Python's bytecode cache misses a second change within one second."""
-    module = ModuleType(f"fcshim_custom_{file.stem}")
-    module.__file__ = str(file)
-    exec(compile(file.read_bytes(), file, "exec"), vars(module))  # noqa: S102 - running the operator's files is the purpose
-    return module
-
-
 def _public_functions(module: ModuleType) -> list[Callable[..., JSON]]:
     return [
         each
         for name, each in vars(module).items()
         if inspect.isfunction(each) and each.__module__ == module.__name__ and not name.startswith("_") and each.__doc__
     ]
-
-
-def _file_version(file: Path) -> tuple[int, int]:
-    status = file.stat()
-    return status.st_mtime_ns, status.st_size
