@@ -13,7 +13,7 @@ from fcshim.messages import Message, Tool, UserMessage, text_of
 from fcshim.tools import FunctionTool, Traits
 
 _MIN_SIMILARITY = 0.7
-"""Similarity ratio of `difflib`, from 0 to 1, above which a name is suggested."""
+"""Similarity ratio of `difflib`, from 0 to 1, above which a name, or its last part, is suggested."""
 REPLY_TOKENS = 256
 """Tokens of one reply; a tiny model that repeats itself would not stop before its context is full."""
 MAX_TOOLS = 3
@@ -46,8 +46,11 @@ def refusal(text: str, names: Collection[str]) -> str:
     is_call = first.lower() in _CALL_WORDS
     if is_call and second in names:
         return ""
-    if similar := _similar_name(second if is_call else first, names):
-        return f"There is no tool {second if is_call else first!r:.80}, did you mean {similar}?"
+    called = second if is_call else first
+    by_part = {part: name for name in names for part in (name.rpartition(SEPARATOR)[2].lower(), name.lower())}
+    similar = difflib.get_close_matches(called.lower(), by_part, n=1, cutoff=_MIN_SIMILARITY) if called else []
+    if similar:
+        return f"There is no tool {called!r:.80}, did you mean {by_part[similar[0]]}?"
     return f"The demo model cannot understand this, so it was not asked. Type:\n{_examples(names)}"
 
 
@@ -62,13 +65,6 @@ def chosen_tools(messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[To
     words = {word for each in messages if isinstance(each, UserMessage) for word in text_of(each.content).split()}
     chosen = sorted(tools, key=lambda tool: tool.name not in words)[:MAX_TOOLS]
     return tuple(tool for tool in tools if tool in chosen)
-
-
-def _similar_name(word: str, names: Collection[str]) -> str:
-    """Return the tool whose name, or its last part, is most similar to a word; empty without one."""
-    by_part = {part: name for name in names for part in (name.rpartition(SEPARATOR)[2].lower(), name.lower())}
-    found = difflib.get_close_matches(word.lower(), by_part, n=1, cutoff=_MIN_SIMILARITY) if word else []
-    return by_part[found[0]] if found else ""
 
 
 def _examples(names: Collection[str]) -> str:

@@ -47,23 +47,18 @@ async def print_json(conversation: ChatConversation, sent: AsyncGenerator[ChatEv
     try:
         async with aclosing(sent) as events:
             async for event in events:
-                _write_json(_json_event(event))
-                if isinstance(event, Usage):
-                    usages.append(event)
-                elif isinstance(event, RoundEnded):
-                    answer = event.answer
+                if isinstance(event, RoundEnded):  # without its messages, which the session's file has
+                    answer, stop_reason = event.answer, event.reply.stop_reason
+                    _write_json({"type": "round_ended", "answer": answer, "stop_reason": stop_reason})
+                else:
+                    _write_json(event)
+                    if isinstance(event, Usage):
+                        usages.append(event)
     except FcshimError as error:
         _write_json({"type": "error", "kind": error.kind, "message": error.message})
         raise
     usage = msgspec.to_builtins(total_usage(usages) or Usage())
     _write_json({"type": "answer", "text": answer or "", "usage": usage, "session": session.id})
-
-
-def _json_event(event: ChatEvent) -> object:
-    """Return the written form of an event, without the messages of a round, which the session's file has."""
-    if isinstance(event, RoundEnded):
-        return {"type": "round_ended", "answer": event.answer, "stop_reason": event.reply.stop_reason}
-    return event
 
 
 def _write_json(value: object) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from rich.cells import cell_len
 
-from fcshim.chat.diff import DiffLine, unified_diff
+from fcshim.chat.diff import unified_diff
 from fcshim.events import JSON
 from fcshim.sanitize import visible
 from fcshim.tools import PermissionRequest
@@ -67,7 +67,8 @@ def describe_call(request: PermissionRequest, width: int, *, whole: bool = False
     if not request.arguments:
         rows.append(_NO_ARGUMENTS)
     for warning in request.warnings:
-        rows += (Row(each, "yellow") for each in _warning_rows(warning, width))
+        for at, row in enumerate(_wrap(visible(f"it {warning}"), width - len(_WARNING))):
+            rows.append(Row((" " * len(_WARNING) if at else _WARNING) + row, "yellow"))
     return CallDescription(rows, folded)
 
 
@@ -95,26 +96,17 @@ def quote(text: str, width: int) -> list[Row]:
 
 
 def _change_rows(change: FileChange, width: int) -> Iterator[Row]:
-    """Return a change of a file as a diff: each removed or added line is shown whole."""
+    """Return a change of a file as a diff: each removed or added line is shown whole, with an arrow for each tab."""
     lines = list(unified_diff(change.before or "", change.after))
     signs = [line.sign for line in lines]
     added, removed = signs.count("+"), signs.count("-")
     yield Row(f"{_BAR}{f'change: +{added} -{removed} lines' if lines else 'the file stays as it is'}")
     for line in lines:
-        yield from _diff_rows(line, width)
-
-
-def _diff_rows(line: DiffLine, width: int) -> Iterator[Row]:
-    style = _DIFF_STYLES[line.sign]
-    for at, row in enumerate(_wrap(_visible_code(line.text), width - len(_BAR) - 1)):
-        sign = "…" if at else line.sign  # a row that begins with a sign is a line of its own
-        yield Row(f"{_BAR}{sign}{row}", style)
-
-
-def _visible_code(text: str) -> str:
-    """Return a line of a file with every character shown or named, and an arrow for each tab."""
-    parts = (visible(part).replace(_TAB, f"<U+{ord(_TAB):04X}>") for part in text.split("\t"))
-    return f"{_TAB}   ".join(parts)
+        # an arrow in the file is named, so that it does not look like a tab
+        parts = (visible(part).replace(_TAB, f"<U+{ord(_TAB):04X}>") for part in line.text.split("\t"))
+        for at, row in enumerate(_wrap(f"{_TAB}   ".join(parts), width - len(_BAR) - 1)):
+            sign = "…" if at else line.sign  # a row that begins with a sign is a line of its own
+            yield Row(f"{_BAR}{sign}{row}", _DIFF_STYLES[line.sign])
 
 
 def _argument_rows(name: str, value: JSON, width: int) -> Iterator[str]:
@@ -125,11 +117,6 @@ def _argument_rows(name: str, value: JSON, width: int) -> Iterator[str]:
         return
     yield f"{_BAR}{visible(name)}:"
     yield from (f"{_BAR}  {row}" for row in _rows(text, width - len(_BAR) - 2))
-
-
-def _warning_rows(warning: str, width: int) -> Iterator[str]:
-    for at, row in enumerate(_wrap(visible(f"it {warning}"), width - len(_WARNING))):
-        yield (" " * len(_WARNING) if at else _WARNING) + row
 
 
 def _rows(text: str, width: int) -> Iterator[str]:

@@ -100,9 +100,11 @@ class Terminal:
         """Read lines and run turns until the user leaves."""
         await self._list_commands()
         while True:
+            mode = self._conversation.permissions.mode
+            prompt = "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "
             try:
                 with patch_stdout(raw=True):  # a line about a server comes above the prompt
-                    text = entered_text(await self._prompt_session.prompt_async(self._prompt_text()))
+                    text = entered_text(await self._prompt_session.prompt_async(prompt))
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -152,13 +154,13 @@ class Terminal:
         if self._turn_task.cancelled():
             self._view.note("(interrupted)")
         elif (error := self._turn_task.exception()) is not None:
-            if not isinstance(error, FcshimError | OSError):
+            if isinstance(error, FcshimError):
+                self._view.error(explain(error, filled_by_tools=self._conversation.is_filled_by_tools))
+            elif isinstance(error, OSError):
+                self._view.error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            else:
                 raise error
-            self._view.error(self._explain(error) if isinstance(error, FcshimError) else _system_message(error))
         self._save()
-
-    def _explain(self, error: FcshimError) -> str:
-        return explain(error, filled_by_tools=self._conversation.is_filled_by_tools)
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Show the whole call and ask the user whether it may run; ctrl-C ends the turn."""
@@ -194,9 +196,12 @@ class Terminal:
     async def _read_line(self, question: str) -> str | None:
         """Ask for a line; return None if the user ends the turn instead.
 
-        Input typed before the question is discarded.
+        Input typed before the question is discarded: it cannot be an answer to it.
         """
-        self._discard_typed()
+        clear_typeahead(self._question_session.input)
+        if sys.platform != "win32":
+            with contextlib.suppress(termios.error, OSError, ValueError):
+                termios.tcflush(sys.stdin, termios.TCIFLUSH)
         try:
             with patch_stdout(raw=True), self._figures.paused(), self._ringing():
                 return (await self._question_session.prompt_async(sanitize_line(question))).strip()
@@ -218,13 +223,6 @@ class Terminal:
     def _ring(self) -> None:
         if self._view.output.is_terminal and not self._question_session.default_buffer.text:
             self._question_session.output.bell()
-
-    def _discard_typed(self) -> None:
-        """Discard what was typed before the question appeared: it cannot be an answer to it."""
-        clear_typeahead(self._question_session.input)
-        if sys.platform != "win32":
-            with contextlib.suppress(termios.error, OSError, ValueError):
-                termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
     async def _stream_turn(self, given: str | TurnInput) -> None:
         self._view.show_waiting()
@@ -279,14 +277,6 @@ class Terminal:
 
         await self._run_interruptible(run())
         return continues
-
-    def _prompt_text(self) -> str:
-        mode = self._conversation.permissions.mode
-        return "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "
-
-
-def _system_message(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 @contextlib.contextmanager

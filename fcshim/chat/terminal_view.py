@@ -196,7 +196,10 @@ class TerminalView:
     def _show_result(self, message: ToolMessage) -> None:
         self.results.append(message)
         self.output.end_line()
-        lines = [line for part in message.content for line in _part_lines(part)]
+        lines: list[str] = []
+        for part in message.content:
+            shown = f"[{part.media_type}]" if isinstance(part, MediaPart) else part.text.rstrip("\n")
+            lines += shown.split("\n")
         style = "red" if message.is_error else "green"
         for number, line in enumerate(lines[:FOLDED_LINES] or ["(no output)"]):
             self.output.write("  ⎿ " if not number else "    ", style)
@@ -208,13 +211,6 @@ class TerminalView:
             more = len(lines) - FOLDED_LINES
             hidden = count_of(more, "more line") if more > 0 else "the rest"
             self.note(f"    … {hidden}: /result {len(self.results)}")
-
-
-def _part_lines(part: object) -> list[str]:
-    if isinstance(part, MediaPart):
-        return [f"[{part.media_type}]"]
-    text: str = getattr(part, "text", "")
-    return text.rstrip("\n").split("\n")
 
 
 _VALUE_SIZE = 40

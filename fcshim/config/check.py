@@ -56,7 +56,11 @@ def check_worker_settings(config: Config) -> None:
 
 
 def _parts(document: dict[str, JSON]) -> Iterator[tuple[_Key, dict[str, JSON]]]:
-    """Yield each setting with a document that holds nothing else."""
+    """Yield each setting with a document that holds nothing else but what the setting refers to."""
+    sections = document.get("upstreams")
+    names = sections if isinstance(sections, dict) else ()
+    # the rows of models refer to sections by name, so these are valid ones
+    named = {"upstreams": {name: {"url": "http://127.0.0.1"} for name in names}} if names else {}
     for name, value in document.items():
         if name == "upstreams" and isinstance(value, dict) and value:
             yield from (((name, section), {name: {section: table}}) for section, table in value.items())
@@ -69,15 +73,7 @@ def _parts(document: dict[str, JSON]) -> Iterator[tuple[_Key, dict[str, JSON]]]:
                 yield (name, pattern), {name: {pattern: table}}
                 continue
             for key, each in table.items():
-                yield (name, pattern, key), {name: {pattern: {key: each}}, **_named_upstreams(document)}
-
-
-def _named_upstreams(document: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return valid sections with the names of the document's, which the rows of models refer to."""
-    sections = document.get("upstreams")
-    if not isinstance(sections, dict) or not sections:
-        return {}
-    return {"upstreams": {name: {"url": "http://127.0.0.1"} for name in sections}}
+                yield (name, pattern, key), {name: {pattern: {key: each}}, **named}
 
 
 def _mistake(key: _Key, part: dict[str, JSON], env: Mapping[str, str]) -> str:

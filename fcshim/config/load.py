@@ -141,15 +141,13 @@ def _from_document(document: Mapping[str, JSON], location: str, env: Mapping[str
     upstreams = {} if sections is None else load_upstreams(sections, env, location)
     for pattern, row in models.items():
         names = [row.upstream] if isinstance(row.upstream, str) else row.upstream or ()
-        _check_upstream_names(names, upstreams, f'{location}[models."{pattern}"]')
+        for name in names:
+            if name not in upstreams:
+                raise ConfigError(
+                    f'{location}[models."{pattern}"]: there is no section [upstreams.{name:.80}]. '
+                    f"Known are: {', '.join(upstreams) or 'none'}"
+                )
     return {**values, "models": models, "upstreams": upstreams}
-
-
-def _check_upstream_names(names: Iterable[str], upstreams: Mapping[str, JSON], location: str) -> None:
-    for name in names:
-        if name not in upstreams:
-            known = ", ".join(upstreams) or "none"
-            raise ConfigError(f"{location}: there is no section [upstreams.{name:.80}]. Known are: {known}")
 
 
 def _models(tables: JSON, location: str) -> dict[str, ModelOverrides]:

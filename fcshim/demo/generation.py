@@ -48,7 +48,10 @@ class _StopStringFilter:
         if found:
             self.matched, self._pending = True, ""
             return text[: min(found)]
-        keep = max((self._partial_match_length(text, stop) for stop in self.stop_strings), default=0)
+        keep = 0  # characters at the end that may be the start of a stop string
+        for stop in self.stop_strings:
+            longer = range(min(len(text), len(stop) - 1), keep, -1)
+            keep = next((length for length in longer if stop.startswith(text[-length:])), keep)
         cut = len(text) - keep
         self._pending = text[cut:]
         return text[:cut]
@@ -56,11 +59,6 @@ class _StopStringFilter:
     def close(self) -> str:
         text, self._pending = self._pending, ""
         return text
-
-    @staticmethod
-    def _partial_match_length(text: str, stop: str) -> int:
-        lengths = range(min(len(text), len(stop) - 1), 0, -1)
-        return next((length for length in lengths if stop.startswith(text[-length:])), 0)
 
 
 class Engine:

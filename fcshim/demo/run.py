@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -21,9 +21,9 @@ import msgspec
 
 from fcshim.demo.gguf_file import require_packages
 from fcshim.demo.recording_relay import RecordedExchange, RecordingRelay
-from fcshim.demo.tool_client import COMMAND, QUESTION, TOOL, ToolCallingClient, ToolRun
+from fcshim.demo.tool_client import COMMAND, QUESTION, TOOL, ToolCallingClient
 from fcshim.errors import UpstreamError
-from fcshim.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.events import ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.stream import StreamParser
 
 if TYPE_CHECKING:
@@ -155,7 +155,10 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
         _print("The model made no call. A larger one does, or the settings that `fcshim doctor` finds for it help.\n")
         return 1
     _print(heading("3. The client gets a tool call and runs the function", width))
-    _print("\n".join(map(_format_run, runs)) + "\n")
+    for run in runs:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in run.arguments.items())
+        _print(f"{run.name}({arguments}) returned {run.result}")
+    _print("")
     answer = await client.ask()
     prompt = relay.records[-1].messages[-1][1]
     _print(heading("4. The result goes back, the model answers", width))
@@ -171,28 +174,20 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     return 0 if runs[-1].result in (answer.content or "") else 1
 
 
-def _event_lines(record: RecordedExchange) -> Iterable[str]:
+def _event_lines(record: RecordedExchange) -> Iterator[str]:
     """Parse the recorded text again, with the parser of the proxy; only the ids differ from those of the client."""
     parser = StreamParser("auto", tools=[TOOL])
-    events = [event for piece in record.pieces for event in parser.feed(piece)] + parser.close()
-    return (f"{event.__struct_config__.tag:<16} {_event_summary(event)}" for event in events)
-
-
-def _event_summary(event: Event) -> str:
-    match event:
-        case ToolCallStart():
-            return event.tool_call_name
-        case ToolCallChunk():
-            return event.tool_call_arguments_chunk
-        case ToolCallEnd():
-            return f"{event.tool_call_name} {event.error or event.tool_call_arguments_complete}"
-        case _:
-            return " ".join(str(value) for value in msgspec.structs.astuple(event))
-
-
-def _format_run(run: ToolRun) -> str:
-    arguments = ", ".join(f"{name}={value!r}" for name, value in run.arguments.items())
-    return f"{run.name}({arguments}) returned {run.result}"
+    for event in [event for piece in record.pieces for event in parser.feed(piece)] + parser.close():
+        match event:
+            case ToolCallStart():
+                about = event.tool_call_name
+            case ToolCallChunk():
+                about = event.tool_call_arguments_chunk
+            case ToolCallEnd():
+                about = f"{event.tool_call_name} {event.error or event.tool_call_arguments_complete}"
+            case _:
+                about = " ".join(str(value) for value in msgspec.structs.astuple(event))
+        yield f"{event.__struct_config__.tag:<16} {about}"
 
 
 def _print(text: str) -> None:
@@ -232,8 +227,8 @@ def truncate(text: str, width: int) -> str:
 
 
 def _wrap(lines: Iterable[str], width: int) -> list[str]:
-    return [part for line in lines for text in line.split("\n") for part in _wrap_line(text, width)]
-
-
-def _wrap_line(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, drop_whitespace=False, replace_whitespace=False) or [""]
+    rows: list[str] = []
+    for line in lines:
+        for text in line.split("\n"):
+            rows += textwrap.wrap(text, width, drop_whitespace=False, replace_whitespace=False) or [""]
+    return rows
