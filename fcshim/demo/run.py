@@ -12,6 +12,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import httpx
 import msgspec
 
+from fcshim.codecs.framing import SSESplitter
+from fcshim.demo.asgi import Message, Receive, Send, read_body, send_chunk, send_end, send_start
 from fcshim.demo.gguf_file import require_packages
-from fcshim.demo.recording_relay import RecordedExchange, RecordingRelay
 from fcshim.demo.tool_client import COMMAND, QUESTION, TOOL, ToolCallingClient
 from fcshim.errors import UpstreamError
 from fcshim.events import ToolCallChunk, ToolCallEnd, ToolCallStart
@@ -136,6 +138,57 @@ async def _demo(
             _print(_INVITATION.format(hint=script.hint, url=proxy, body=msgspec.json.encode(body).decode()))
             await _wait_for_signal()
     return code
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedExchange:
+    """One request to the model: the messages as (role, text), and the chunks of text of its reply."""
+
+    messages: list[tuple[str, str]]
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text of the reply."""
+        return "".join(self.pieces)
+
+
+class RecordingRelay:
+    """A relay between the proxy and the model at `upstream`: an ASGI application that records prompts and replies.
+
+    Bytes are relayed unchanged; only what the demo shows is parsed.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, upstream: str) -> None:
+        self._client = client
+        self._upstream = upstream
+        self.records: list[RecordedExchange] = []
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Relay one HTTP request."""
+        if scope["type"] != "http":
+            return
+        body = await read_body(receive)
+        recorded = scope["path"].endswith("/chat/completions")
+        if recorded:
+            request = msgspec.json.decode(body)
+            self.records.append(RecordedExchange([(m["role"], m["content"]) for m in request["messages"]]))
+        url = self._upstream + scope["path"]
+        headers = {"content-type": "application/json"}
+        async with self._client.stream(scope["method"], url, content=body, headers=headers) as response:
+            await send_start(send, response.status_code, response.headers.get("content-type", "application/json"))
+            events = SSESplitter()
+            async for data in response.aiter_raw():
+                for event in events.feed(data) if recorded else ():
+                    self._record(event)
+                await send_chunk(send, data)
+            await send_end(send)
+
+    def _record(self, event: bytes) -> None:
+        if event.startswith(b"{"):  # the last event is `[DONE]`
+            for choice in msgspec.json.decode(event).get("choices", ()):
+                if piece := choice["delta"].get("content"):
+                    self.records[-1].pieces.append(piece)
 
 
 async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
