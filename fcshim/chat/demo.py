@@ -1,4 +1,4 @@
-"""Adapts the chat to the embedded demo model: a tool, an introduction, and the questions that it cannot answer.
+"""Adapts the chat to the embedded demo model: a tool, an introduction, and the limits of what it can be asked.
 
 Rule: the tiny model only copies from commands of a few forms. Anything else is not sent to it, and the answer says what
 to type instead.
@@ -7,10 +7,12 @@ to type instead.
 import difflib
 from collections.abc import Collection, Sequence
 
+from fcshim.chat.conversation import ModelLimits
 from fcshim.demo.tool_client import COMMAND, add_numbers
 from fcshim.mcp.tool_names import SEPARATOR
 from fcshim.messages import Message, Tool, UserMessage, text_of
-from fcshim.tools import FunctionTool, Traits
+from fcshim.sampling import Sampling
+from fcshim.tools import FunctionTool, Registry, Traits
 
 _MIN_SIMILARITY = 0.7
 """Similarity ratio of `difflib`, from 0 to 1, above which a name, or its last part, is suggested."""
@@ -25,6 +27,26 @@ _ECHO_WORDS = ("say", "repeat", "echo")
 def demo_tool() -> FunctionTool:
     """Return the tool of a chat that has no others."""
     return FunctionTool(add_numbers, traits=Traits(sensitivity="safe", reads_only=True, source="builtin:demo"))
+
+
+class DemoLimits(ModelLimits):
+    """What the embedded model can be asked, with the tools of `registry`."""
+
+    sampling: Sampling = {"max_tokens": REPLY_TOKENS}
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def refusal(self, text: str) -> str:
+        """Return why a question is not sent to it, and what to type instead."""
+        return refusal(text, self._registry.get_names())
+
+    def narrow(
+        self, messages: tuple[Message, ...], tools: tuple[Tool, ...]
+    ) -> tuple[tuple[Message, ...], tuple[Tool, ...]]:
+        """Return the current turn and the few tools that fit its context."""
+        turn = current_turn(messages)
+        return turn, chosen_tools(turn, tools)
 
 
 def introduction(names: Collection[str]) -> str:
