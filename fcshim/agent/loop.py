@@ -150,17 +150,14 @@ def executable_calls(reply: Reply) -> tuple[ToolCallEnd, ...]:
 
 def assistant_message(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMessage:
     """Convert a reply to a message of the conversation."""
+    made = []
+    for call in calls:
+        # Upstreams refuse a history with malformed arguments; the call's result shows the model what it wrote.
+        arguments = "{}" if call.error is not None else call.tool_call_arguments_complete or "{}"
+        made.append(ToolCall(call.tool_call_id, call.tool_call_name, arguments))
     return AssistantMessage(
         content=(TextPart(reply.text),) if reply.text else (),
-        tool_calls=tuple(ToolCall(call.tool_call_id, call.tool_call_name, _valid_arguments(call)) for call in calls),
+        tool_calls=tuple(made),
         reasoning=reply.reasoning,
         signature=reply.signature,
     )
-
-
-def _valid_arguments(call: ToolCallEnd) -> str:
-    """Return the arguments of a call, or `{}` if it has an error.
-
-    Upstreams refuse a history with malformed arguments; the call's result shows the model what it wrote.
-    """
-    return "{}" if call.error is not None else call.tool_call_arguments_complete or "{}"

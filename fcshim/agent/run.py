@@ -72,7 +72,10 @@ class Agent:
                 async for event in replies:
                     reply_events.append(event)
                     yield event
-            reply = _fold_reply(reply_events)
+            for event in reply_events:
+                if isinstance(event, Error):
+                    raise UpstreamError(event.message, kind=event.kind)
+            reply = fold(reply_events)
             check_mended(reply, getattr(replies, "remaining_defects", ""), getattr(replies, "raw_text", ""))
             async with aclosing(_run_tools(loop, reply)) as call_events:
                 async for call_event in call_events:
@@ -111,10 +114,3 @@ async def _run_tools(loop: AgentLoop, reply: Reply) -> AsyncGenerator[CallEvent,
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-
-
-def _fold_reply(events: Sequence[Event]) -> Reply:
-    for event in events:
-        if isinstance(event, Error):
-            raise UpstreamError(event.message, kind=event.kind)
-    return fold(events)

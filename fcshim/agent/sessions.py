@@ -82,7 +82,9 @@ class Sessions:
 
     async def send(self, sessionId: str, message: str) -> str:  # noqa: N803
         """Send a message to a session and wait for its answer."""
-        return await _answer_next(self._session(sessionId), message)
+        session = self._session(sessionId)
+        async with session.lock:
+            return await _answer(session, message)
 
     def history(self, sessionId: str, limit: int = 20) -> str:  # noqa: N803
         """Read what was said in a session."""
@@ -114,11 +116,6 @@ async def _answer_first(session: _Session, text: str) -> str:
         return await _answer(session, text)
     finally:
         session.lock.release()
-
-
-async def _answer_next(session: _Session, text: str) -> str:
-    async with session.lock:
-        return await _answer(session, text)
 
 
 async def _answer(session: _Session, text: str) -> str:

@@ -43,7 +43,8 @@ class ReplyText:
         self._waiting = ""
         while (found := tags.search(text, pos)) is not None:
             self._pass(text[pos : found.start()])
-            if not self._is_code():
+            in_code = self._in_fence or self._begins_with_fence() or self._backticks % 2 == 1
+            if not in_code:
                 self.set_aside = True
                 return text[: found.start()], text[found.start() :]
             self._pass(found[0])
@@ -72,9 +73,6 @@ class ReplyText:
 
     def _begins_with_fence(self) -> bool:
         return self._line_start.startswith(_FENCES)
-
-    def _is_code(self) -> bool:
-        return self._in_fence or self._begins_with_fence() or self._backticks % 2 == 1
 
 
 def without_markup(text: str) -> str:

@@ -16,7 +16,7 @@ from fcshim.chat.terminal_view import TerminalView, count_of
 from fcshim.chat.user_commands import UserCommands
 from fcshim.errors import ConfigError
 from fcshim.messages import ToolMessage, UserMessage, text_of
-from fcshim.tools import AnyTool, Permissions
+from fcshim.tools import AnyTool
 from fcshim.tools.base import tool_category
 from fcshim.tools.permission import PermissionMode, parse_mode
 
@@ -109,16 +109,21 @@ class SlashCommands:
             if (own := tool_category(tool)) != category:
                 category = own
                 self._view.write_line(f"{category}:")
-            about = " ".join(tool.definition.description.strip().partition("\n")[0].split())
-            label = _permission_label(self._conversation.permissions, tool)
-            row = f"  {label:<5} {tool.definition.name:<{width}}  {about}".rstrip()
-            self._view.write_line(
-                row if len(row) < self._view.output.width else f"{row[: self._view.output.width - 2]}…"
-            )
+            self._view.write_line(self._tool_row(tool, width))
         if len(tools):
             self._view.note(f"{count_of(len(tools), 'tool')}. A call of one that `asks` waits for your answer.")
         else:
             self._view.note("There are no tools; fcshim chat --root DIR and --mcp FILE add some.")
+
+    def _tool_row(self, tool: AnyTool, name_width: int) -> str:
+        """Return a tool's line, cut to the terminal: one word for its permission, its name, its description."""
+        permissions = self._conversation.permissions
+        label = "off"
+        if permissions.offers(tool):
+            label = "runs" if permissions.runs_unasked(tool.traits) else "asks"
+        about = " ".join(tool.definition.description.strip().partition("\n")[0].split())
+        row = f"  {label:<5} {tool.definition.name:<{name_width}}  {about}".rstrip()
+        return row if len(row) < self._view.output.width else f"{row[: self._view.output.width - 2]}…"
 
     async def _model(self, name: str) -> None:
         session = self._conversation.session
@@ -172,14 +177,13 @@ class SlashCommands:
     def _lasting_calls(self, undone: UndoneTurn) -> list[str]:
         """Return the names of tools whose calls may have changed something that undo does not restore."""
         done = [each.name for each in undone.messages if isinstance(each, ToolMessage) and not each.is_error]
-        return [name for name in dict.fromkeys(done) if self._may_last(name, edits_known=bool(undone.edits))]
-
-    def _may_last(self, name: str, *, edits_known: bool) -> bool:
-        tool = self._conversation.registry.get(name)
-        if tool is None:
-            return True
-        known = tool.traits.sensitivity == "safe" or (tool.traits.sensitivity == "edit" and edits_known)
-        return not (known or tool.traits.reads_only)
+        restored = ("safe", "edit") if undone.edits else ("safe",)
+        lasting = []
+        for name in dict.fromkeys(done):
+            tool = self._conversation.registry.get(name)
+            if tool is None or not (tool.traits.reads_only or tool.traits.sensitivity in restored):
+                lasting.append(name)
+        return lasting
 
     async def _compact(self, turns: str) -> None:
         if turns and not turns.isdecimal():
@@ -211,10 +215,3 @@ def _chosen(noun: str, number: str, count: int) -> int:
     if not 0 < wanted <= count:
         raise ConfigError(f"there is no {noun} {number}: expected a number from 1 to {count}")
     return wanted
-
-
-def _permission_label(permissions: Permissions, tool: AnyTool) -> str:
-    """Return one word for the permission of a tool's calls."""
-    if not permissions.offers(tool):
-        return "off"
-    return "runs" if permissions.runs_unasked(tool.traits) else "asks"

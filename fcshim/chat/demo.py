@@ -1,4 +1,4 @@
-"""Adapts the chat to the embedded demo model: a tool, an introduction, and the questions that it cannot answer.
+"""Adapts the chat to the embedded demo model: a tool, an introduction, and the limits of what it can be asked.
 
 Rule: the tiny model only copies from commands of a few forms. Anything else is not sent to it, and the answer says what
 to type instead.
@@ -7,13 +7,15 @@ to type instead.
 import difflib
 from collections.abc import Collection, Sequence
 
+from fcshim.chat.conversation import ModelLimits
 from fcshim.demo.tool_client import COMMAND, add_numbers
 from fcshim.mcp.tool_names import SEPARATOR
 from fcshim.messages import Message, Tool, UserMessage, text_of
-from fcshim.tools import FunctionTool, Traits
+from fcshim.sampling import Sampling
+from fcshim.tools import FunctionTool, Registry, Traits
 
 _MIN_SIMILARITY = 0.7
-"""Similarity ratio of `difflib`, from 0 to 1, above which a name is suggested."""
+"""Similarity ratio of `difflib`, from 0 to 1, above which a name, or its last part, is suggested."""
 REPLY_TOKENS = 256
 """Tokens of one reply; a tiny model that repeats itself would not stop before its context is full."""
 MAX_TOOLS = 3
@@ -25,6 +27,26 @@ _ECHO_WORDS = ("say", "repeat", "echo")
 def demo_tool() -> FunctionTool:
     """Return the tool of a chat that has no others."""
     return FunctionTool(add_numbers, traits=Traits(sensitivity="safe", reads_only=True, source="builtin:demo"))
+
+
+class DemoLimits(ModelLimits):
+    """What the embedded model can be asked, with the tools of `registry`."""
+
+    sampling: Sampling = {"max_tokens": REPLY_TOKENS}
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def refusal(self, text: str) -> str:
+        """Return why a question is not sent to it, and what to type instead."""
+        return refusal(text, self._registry.get_names())
+
+    def narrow(
+        self, messages: tuple[Message, ...], tools: tuple[Tool, ...]
+    ) -> tuple[tuple[Message, ...], tuple[Tool, ...]]:
+        """Return the current turn and the few tools that fit its context."""
+        turn = current_turn(messages)
+        return turn, chosen_tools(turn, tools)
 
 
 def introduction(names: Collection[str]) -> str:
@@ -46,8 +68,11 @@ def refusal(text: str, names: Collection[str]) -> str:
     is_call = first.lower() in _CALL_WORDS
     if is_call and second in names:
         return ""
-    if similar := _similar_name(second if is_call else first, names):
-        return f"There is no tool {second if is_call else first!r:.80}, did you mean {similar}?"
+    called = second if is_call else first
+    by_part = {part: name for name in names for part in (name.rpartition(SEPARATOR)[2].lower(), name.lower())}
+    similar = difflib.get_close_matches(called.lower(), by_part, n=1, cutoff=_MIN_SIMILARITY) if called else []
+    if similar:
+        return f"There is no tool {called!r:.80}, did you mean {by_part[similar[0]]}?"
     return f"The demo model cannot understand this, so it was not asked. Type:\n{_examples(names)}"
 
 
@@ -62,13 +87,6 @@ def chosen_tools(messages: Sequence[Message], tools: Sequence[Tool]) -> tuple[To
     words = {word for each in messages if isinstance(each, UserMessage) for word in text_of(each.content).split()}
     chosen = sorted(tools, key=lambda tool: tool.name not in words)[:MAX_TOOLS]
     return tuple(tool for tool in tools if tool in chosen)
-
-
-def _similar_name(word: str, names: Collection[str]) -> str:
-    """Return the tool whose name, or its last part, is most similar to a word; empty without one."""
-    by_part = {part: name for name in names for part in (name.rpartition(SEPARATOR)[2].lower(), name.lower())}
-    found = difflib.get_close_matches(word.lower(), by_part, n=1, cutoff=_MIN_SIMILARITY) if word else []
-    return by_part[found[0]] if found else ""
 
 
 def _examples(names: Collection[str]) -> str:

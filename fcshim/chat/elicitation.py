@@ -39,8 +39,11 @@ async def fill_form(form: "ElicitationForm", prompt: PromptLine, quote: Quote) -
     values: dict[str, JSON] = {}
     properties = form.schema.get("properties")
     required = form.schema.get("required") or ()
-    for name, schema in (properties if isinstance(properties, dict) else {}).items():
-        field = _read_field(name, schema if isinstance(schema, dict) else {}, required=name in required)
+    for name, value in (properties if isinstance(properties, dict) else {}).items():
+        schema = value if isinstance(value, dict) else {}
+        items = schema.get("items") if schema.get("type") == "array" else None
+        listed = items if isinstance(items, dict) else schema
+        field = _Field(name, schema, name in required, tuple(_choices(listed)), several=listed is items)
         answer = await _ask_field(field, prompt, quote)
         if answer is None:
             return None
@@ -95,13 +98,6 @@ class _Field(msgspec.Struct, frozen=True):
         if word.isdecimal() and 0 < int(word) <= len(self.choices):
             return self.choices[int(word) - 1].value
         raise ToolError(f"{self.name}: expected one of the choices, got {word}")
-
-
-def _read_field(name: str, schema: dict[str, JSON], *, required: bool) -> _Field:
-    items = schema.get("items")
-    if schema.get("type") == "array" and isinstance(items, dict):
-        return _Field(name, schema, required, tuple(_choices(items)), several=True)
-    return _Field(name, schema, required, tuple(_choices(schema)), several=False)
 
 
 def _choices(schema: dict[str, JSON]) -> list[_Choice]:

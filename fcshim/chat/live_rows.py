@@ -44,7 +44,9 @@ class LiveRows:
 
     def show(self, new: list[list[Segment]]) -> bool:
         """Replace the rows that are shown; return false, and change nothing, if those have scrolled away."""
-        self._forget_if_resized()
+        if self._rows and self._width != self.width:
+            self.leave()  # the terminal was resized, so the positions of the rows are unknown
+        self._width = self.width
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._rows, new, strict=False)))
         painted = same == max(len(new), len(self._rows)) or self._repaint(new, same)
         self._rows = new if painted else self._rows
@@ -67,12 +69,6 @@ class LiveRows:
         """Keep what is shown; other output continues the last row."""
         self._rows = []
 
-    def _forget_if_resized(self) -> None:
-        """Forget the rows if the terminal's width has changed, since their positions are unknown then."""
-        if self._rows and self._width != self.width:
-            self.leave()
-        self._width = self.width
-
     def _repaint(self, new: Sequence[list[Segment]], same: int) -> bool:
         """Paint `new` from the first row that differs, if it is still there; the cursor stays at the end."""
         count = len(self._rows)
@@ -84,17 +80,14 @@ class LiveRows:
             first = min(same, len(new) - 1)
             if first < count - self._console.height + 1:
                 return False
-            up = _up(count - 1 - first)
+            above = count - 1 - first
+            up = [Control((ControlType.CURSOR_UP, above)).segment] if above > 0 else []
             erased = _below([[_ERASE_LINE]] * (count - first))[1:]
             self._print([*up, *erased, *up, *_below(new[first:])[1:]])
         return True
 
     def _print(self, segments: Sequence[Segment]) -> None:
         self._console.print(Segments(segments), end="", soft_wrap=True)
-
-
-def _up(rows: int) -> list[Segment]:
-    return [Control((ControlType.CURSOR_UP, rows)).segment] if rows > 0 else []
 
 
 def _below(rows: Iterable[Sequence[Segment]]) -> list[Segment]:

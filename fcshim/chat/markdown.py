@@ -209,7 +209,9 @@ class MarkdownStream:
         elif len(self._line) - self._shown > len(self._line) // _STEPS:
             if self._head:
                 self._end_block()
-            if self._rows.show([*self._pending_rows(), *self._rows.render(self._running())]):
+            # rows of a table that may still change with the running line
+            pending = [] if self._table is None or self._table.frozen else self._table_rows
+            if self._rows.show([*pending, *self._rows.render(self._running())]):
                 self._shown = len(self._line)
             else:
                 self._write_raw(self._line)
@@ -221,10 +223,6 @@ class MarkdownStream:
         if self._table is not None:
             return Styled(self._line, "dim", no_wrap=True, overflow="ellipsis")
         return self._render(self._line)
-
-    def _pending_rows(self) -> list[list[Segment]]:
-        """Return the rows that may still change with the running line."""
-        return [] if self._table is None or self._table.frozen else self._table_rows
 
     def _render(self, line: str) -> RenderableType:
         return render_line(line, in_list=self._in_list)
@@ -253,7 +251,11 @@ class CodeBlock:
 
     def __init__(self, fence: str, language: str) -> None:
         self._fence = fence
-        self._lexer = _find_lexer(language or "text")
+        self._lexer: Lexer
+        try:
+            self._lexer = get_lexer_by_name(language or "text", stripnl=False)
+        except ClassNotFound:
+            self._lexer = TextLexer(stripnl=False)
         self._colours = ANSISyntaxTheme(_CODE_COLOURS)
         self._before = ""  # ends with a line feed, if there is any
 
@@ -334,16 +336,13 @@ class StreamedTable:
         table = Table(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=show_header, header_style="none"
         )
-        for cell, justify, width in zip(self._head, self._justify, self._widths(), strict=True):
-            table.add_column(cell, justify=justify, width=width, overflow="fold")
+        # columns that are too wide share the space that the others leave
+        widest = next(cap for cap in range(self._free, 0, -1) if sum(min(w, cap) for w in self._natural) <= self._free)
+        for cell, justify, natural in zip(self._head, self._justify, self._natural, strict=True):
+            table.add_column(cell, justify=justify, width=max(min(natural, widest), 1), overflow="fold")
         for row in self.rows if show_header else self.rows[-1:]:
             table.add_row(*row)
         return table
-
-    def _widths(self) -> list[int]:
-        """Return the widths of the columns: those that are too wide share the space that the others leave."""
-        widest = next(cap for cap in range(self._free, 0, -1) if sum(min(w, cap) for w in self._natural) <= self._free)
-        return [max(min(width, widest), 1) for width in self._natural]
 
 
 class _Hanging:
@@ -381,23 +380,22 @@ def render_line(line: str, *, in_list: bool = False) -> RenderableType:
         style = "bold underline" if len(heading[1]) == 1 else "bold"
         return _Hanging(Styled(bars, "dim"), render_inline(_HEADING_END.sub("", heading[2]), style), bars)
     if (item := _ITEM.match(line)) is not None:
-        return _Hanging(Styled(f"{bars}{item[1]}{_bullet(item)} "), render_inline(line[item.end() :]), bars)
+        bullet = item[2] if item[2][0].isdigit() else "•"
+        if item[3] is not None:
+            bullet += " ☐" if item[3] == " " else " ☑"
+        return _Hanging(Styled(f"{bars}{item[1]}{bullet} "), render_inline(line[item.end() :]), bars)
     indent = len(line) - len(line.lstrip(" "))
     if indent >= _INDENTED_CODE and not in_list:
         return Styled(bars + line)
     return _Hanging(Styled(bars + " " * indent, "dim"), render_inline(line[indent:]), bars)
 
 
-def _bullet(item: re.Match[str]) -> str:
-    bullet = item[2] if item[2][0].isdigit() else "•"
-    return bullet if item[3] is None else f"{bullet} {'☐' if item[3] == ' ' else '☑'}"
-
-
 def render_inline(source: str, style: str = "") -> Styled:
     """Render the text of one line: emphasis, code spans, links with their addresses, escapes."""
     text = Styled(style=style)
     opened: list[tuple[str, int, str]] = []  # style, where it began, address
-    for token in _inline_tokens(source):
+    (parsed,) = _parser().parseInline(source)
+    for token in parsed.children or ():
         if token.nesting == 1:
             opened.append((_INLINE_STYLES.get(token.type, ""), len(text), str(token.attrs.get("href", ""))))
         elif token.nesting == -1:
@@ -420,11 +418,6 @@ def _append_leaf(text: Styled, token: Token, style: str) -> None:
             text.append(sanitize_line(token.content), style)
 
 
-def _inline_tokens(source: str) -> Sequence[Token]:
-    (parsed,) = _parser().parseInline(source)
-    return parsed.children or ()
-
-
 @cache
 def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
@@ -433,10 +426,3 @@ def _parser() -> MarkdownIt:
 def _cells(line: str) -> list[str]:
     line = line.strip().removeprefix("|")
     return [cell.strip().replace("\\|", "|") for cell in _CELL_END.split(_LAST_CELL_END.sub("", line))]
-
-
-def _find_lexer(language: str) -> Lexer:
-    try:
-        return get_lexer_by_name(language, stripnl=False)
-    except ClassNotFound:
-        return TextLexer(stripnl=False)

@@ -6,12 +6,14 @@ call's subject.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import TypeAlias
 
 import msgspec
 from rich.cells import cell_len
 
-from fcshim.chat.diff import DiffLine, unified_diff
 from fcshim.events import JSON
 from fcshim.sanitize import visible
 from fcshim.tools import PermissionRequest
@@ -27,6 +29,12 @@ _DIFF_ROWS = (30, 9)
 """The same for a diff."""
 _DIFF_STYLES: Mapping[str, str] = {"-": "red", "+": "green", "@": "cyan", "\\": "dim", " ": ""}
 _TAB = "⇥"
+_DIFF_CONTEXT = 3
+"""Equal lines around each difference."""
+_DIFF_COMPARED = 4_000_000
+"""Pairs of lines that are compared, a second's work at most: beyond that, all lines are shown as removed and added."""
+_Opcode: TypeAlias = tuple[str, int, int, int, int]
+"""An opcode as in difflib: a tag, the range of lines in the old text, and in the new one."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -67,7 +75,8 @@ def describe_call(request: PermissionRequest, width: int, *, whole: bool = False
     if not request.arguments:
         rows.append(_NO_ARGUMENTS)
     for warning in request.warnings:
-        rows += (Row(each, "yellow") for each in _warning_rows(warning, width))
+        for at, row in enumerate(_wrap(visible(f"it {warning}"), width - len(_WARNING))):
+            rows.append(Row((" " * len(_WARNING) if at else _WARNING) + row, "yellow"))
     return CallDescription(rows, folded)
 
 
@@ -95,26 +104,17 @@ def quote(text: str, width: int) -> list[Row]:
 
 
 def _change_rows(change: FileChange, width: int) -> Iterator[Row]:
-    """Return a change of a file as a diff: each removed or added line is shown whole."""
+    """Return a change of a file as a diff: each removed or added line is shown whole, with an arrow for each tab."""
     lines = list(unified_diff(change.before or "", change.after))
     signs = [line.sign for line in lines]
     added, removed = signs.count("+"), signs.count("-")
     yield Row(f"{_BAR}{f'change: +{added} -{removed} lines' if lines else 'the file stays as it is'}")
     for line in lines:
-        yield from _diff_rows(line, width)
-
-
-def _diff_rows(line: DiffLine, width: int) -> Iterator[Row]:
-    style = _DIFF_STYLES[line.sign]
-    for at, row in enumerate(_wrap(_visible_code(line.text), width - len(_BAR) - 1)):
-        sign = "…" if at else line.sign  # a row that begins with a sign is a line of its own
-        yield Row(f"{_BAR}{sign}{row}", style)
-
-
-def _visible_code(text: str) -> str:
-    """Return a line of a file with every character shown or named, and an arrow for each tab."""
-    parts = (visible(part).replace(_TAB, f"<U+{ord(_TAB):04X}>") for part in text.split("\t"))
-    return f"{_TAB}   ".join(parts)
+        # an arrow in the file is named, so that it does not look like a tab
+        parts = (visible(part).replace(_TAB, f"<U+{ord(_TAB):04X}>") for part in line.text.split("\t"))
+        for at, row in enumerate(_wrap(f"{_TAB}   ".join(parts), width - len(_BAR) - 1)):
+            sign = "…" if at else line.sign  # a row that begins with a sign is a line of its own
+            yield Row(f"{_BAR}{sign}{row}", _DIFF_STYLES[line.sign])
 
 
 def _argument_rows(name: str, value: JSON, width: int) -> Iterator[str]:
@@ -125,11 +125,6 @@ def _argument_rows(name: str, value: JSON, width: int) -> Iterator[str]:
         return
     yield f"{_BAR}{visible(name)}:"
     yield from (f"{_BAR}  {row}" for row in _rows(text, width - len(_BAR) - 2))
-
-
-def _warning_rows(warning: str, width: int) -> Iterator[str]:
-    for at, row in enumerate(_wrap(visible(f"it {warning}"), width - len(_WARNING))):
-        yield (" " * len(_WARNING) if at else _WARNING) + row
 
 
 def _rows(text: str, width: int) -> Iterator[str]:
@@ -157,3 +152,76 @@ def _fold(rows: list[Row], value: JSON, shown: tuple[int, int] = _FOLDED_ROWS) -
     size = f"{len(value)} characters, " if isinstance(value, str) else ""
     hidden = f"{_BAR}  … {len(rows) - first - last} rows folded ({size}{len(rows)} rows in all)"
     return [*rows[:first], Row(hidden, "dim"), *rows[-last:]]
+
+
+class DiffLine(msgspec.Struct, frozen=True):
+    """One line: `sign` is `-`, `+`, a blank, `@` for the head of a hunk, or a backslash for a missing line feed."""
+
+    sign: str
+    text: str
+
+
+def unified_diff(before: str, after: str) -> Iterator[DiffLine]:
+    """Yield the lines of a diff, without the names of files.
+
+    Every removed or added line is shown, whatever the texts are; only the search for equal lines between the first and
+    the last difference is limited. Only a line feed ends a line.
+    """
+    old, new = _split(before), _split(after)
+    for hunk in _hunks(old, new):
+        (_, old_start, _, new_start, _), (_, _, old_end, _, new_end) = hunk[0], hunk[-1]
+        yield DiffLine("@", f"@ -{_range(old_start, old_end)} +{_range(new_start, new_end)} @@")
+        for tag, old_first, old_last, new_first, new_last in hunk:
+            if tag == "equal":
+                yield from _lines(" ", old[old_first:old_last])
+            else:
+                yield from _lines("-", old[old_first:old_last])
+                yield from _lines("+", new[new_first:new_last])
+
+
+def _split(text: str) -> list[str]:
+    *lines, last = text.split("\n")
+    return [*(f"{line}\n" for line in lines), *([last] if last else [])]
+
+
+def _lines(sign: str, lines: Iterable[str]) -> Iterator[DiffLine]:
+    for line in lines:
+        yield DiffLine(sign, line.removesuffix("\n"))
+        if not line.endswith("\n"):
+            yield DiffLine("\\", " no line feed at the end")
+
+
+def _range(start: int, end: int) -> str:
+    """Write a hunk's range: the first line counts from 1, an empty range names the line before it."""
+    return f"{start + (end > start)},{end - start}"
+
+
+def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[list[_Opcode]]:
+    """Yield the differences with equal lines around them."""
+    head = _count_equal(old, new)
+    left = min(len(old), len(new)) - head
+    tail = min(_count_equal(old[::-1], new[::-1]), left)
+    start, end = max(head - _DIFF_CONTEXT, 0), max(tail - _DIFF_CONTEXT, 0)
+    old_part, new_part = old[start : len(old) - end], new[start : len(new) - end]
+    if len(old_part) == len(new_part) == head + tail - start - end:
+        return
+    if len(old_part) * len(new_part) <= _DIFF_COMPARED:
+        groups: Iterable[list[_Opcode]] = SequenceMatcher(None, old_part, new_part).get_grouped_opcodes(_DIFF_CONTEXT)
+    else:
+        groups = [_replacement(len(old_part), len(new_part), head - start, tail - end)]
+    for group in groups:
+        yield [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in group]
+
+
+def _replacement(old: int, new: int, head: int, tail: int) -> list[_Opcode]:
+    """Return the operations that replace everything between equal lines."""
+    return [
+        ("equal", 0, head, 0, head),
+        ("replace", head, old - tail, head, new - tail),
+        ("equal", old - tail, old, new - tail, new),
+    ]
+
+
+def _count_equal(old: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many lines are equal from the start on."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))

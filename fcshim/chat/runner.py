@@ -17,11 +17,10 @@ import msgspec
 from rich.console import Console
 
 from fcshim.chat import demo
-from fcshim.chat.advice import explain
 from fcshim.chat.attachments import Attachments
-from fcshim.chat.conversation import ChatConversation, ModelLimits
+from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.edits import EditJournal
-from fcshim.chat.one_shot import print_json, print_text
+from fcshim.chat.one_shot import run_script
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.recap import recap
 from fcshim.chat.resume import ResumedSession
@@ -42,24 +41,18 @@ from fcshim.chat.tools import (
     open_registry,
     register_agents,
 )
-from fcshim.chat.user_commands import TurnInput
 from fcshim.client import Client
 from fcshim.config import Config, Secret
 from fcshim.demo.gguf_file import require_packages
-from fcshim.errors import FcshimError
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
-from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
-from fcshim.sampling import Sampling
-from fcshim.tools import PermissionRule, Permissions, Registry, check_rules, parse_rules
-from fcshim.tools.permission import describe_untrusted
+from fcshim.messages import SystemMessage, TextPart
+from fcshim.tools import PermissionRule, Permissions, check_rules, parse_rules
 from fcshim.tools.rules import rule_notes
 
 if TYPE_CHECKING:
     from fcshim.chat.servers import ServerWatch
     from fcshim.chat.terminal import Terminal
 
-_QUIET_SECONDS = 3.0
-"""Seconds of waiting before a message says so."""
 _PROMPT_SECONDS = 1.0
 """Seconds that the first prompt waits for servers: most programs need less."""
 
@@ -80,7 +73,7 @@ async def run_chat(settings: ChatSettings) -> None:
             await _run_interactive(chat, view, store, save, settings)
         else:
             try:
-                await _run_script(chat, settings.prompt, view, settings)
+                await run_script(chat.conversation, chat.tools, settings.prompt, view, settings)
             finally:
                 save()
 
@@ -143,60 +136,9 @@ async def _open_chat(settings: ChatSettings, session: ChatSession, view: Termina
             journal=journal,
             background_model=settings.config.background_model,
             max_output=settings.config.max_chars or None,
-            limits=_DemoLimits(tools.registry) if session.url is None else None,
+            limits=demo.DemoLimits(tools.registry) if session.url is None else None,
         )
         yield _OpenChat(conversation, tools, prompter)
-
-
-class _DemoLimits(ModelLimits):
-    """What the embedded model can be asked, with the tools of `registry`."""
-
-    sampling: Sampling = {"max_tokens": demo.REPLY_TOKENS}
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
-    def refusal(self, text: str) -> str:
-        """Return why a question is not sent to it, and what to type instead."""
-        return demo.refusal(text, self._registry.get_names())
-
-    def narrow(
-        self, messages: tuple[Message, ...], tools: tuple[Tool, ...]
-    ) -> tuple[tuple[Message, ...], tuple[Tool, ...]]:
-        """Return the current turn and the few tools that fit its context."""
-        turn = demo.current_turn(messages)
-        return turn, demo.chosen_tools(turn, tools)
-
-
-async def _run_script(chat: _OpenChat, prompt: str, view: TerminalView, settings: ChatSettings) -> None:
-    """Run one turn, with the tools of the servers that connect in time."""
-    conversation, tools, _ = chat
-    if tools.servers is not None:
-        await _wait_for_servers(tools.servers, settings.script_wait, view)
-    if untrusted := describe_untrusted(tools.registry, conversation.permissions.may_run_unasked):
-        view.note(untrusted)
-    turn = await tools.commands.find(prompt) if prompt.startswith("/") else None
-    turn = turn or TurnInput((UserMessage((TextPart(prompt),)),))
-    events = conversation.send(turn.messages, turn.allowed)
-    try:
-        await (print_json(conversation, events) if settings.json else print_text(events, view))
-    except FcshimError as error:
-        error.message = explain(error, script=True, filled_by_tools=conversation.is_filled_by_tools)
-        raise
-
-
-async def _wait_for_servers(servers: "ServerWatch", seconds: float, view: TerminalView) -> None:
-    """Wait for servers, and report on stderr those that are slow or failed."""
-    await servers.wait(min(seconds, _QUIET_SECONDS))
-    if connecting := servers.connecting():
-        view.note(f"waiting for {', '.join(connecting)} to connect, {seconds:g} s at most")
-        await servers.wait(seconds - _QUIET_SECONDS)
-    for report in servers.changes():
-        if report.failed:
-            view.error(report.text)
-    if connecting := servers.connecting():
-        names = ", ".join(connecting)
-        view.error(f"{names}: no answer within {seconds:g} s; the turn runs without. --wait SECONDS waits longer.")
 
 
 async def _run_interactive(

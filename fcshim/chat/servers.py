@@ -59,7 +59,9 @@ class ServerWatch:
     def connecting(self) -> list[str]:
         """Return the names of the servers that have neither connected nor failed yet."""
         return [
-            each.name for each in self._manager.status() if _is_connecting(each) and each.name not in self._reported
+            each.name
+            for each in self._manager.status()
+            if each.state.value not in (_READY, _CLOSED) and not each.error and each.name not in self._reported
         ]
 
     def changes(self) -> Iterator[Report]:
@@ -102,7 +104,3 @@ class ServerWatch:
 
 def _failed(text: str) -> Report:
     return Report(text, failed=True)
-
-
-def _is_connecting(status: "ServerStatus") -> bool:
-    return status.state.value not in (_READY, _CLOSED) and not status.error

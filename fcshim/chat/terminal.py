@@ -1,23 +1,29 @@
 """Runs an interactive conversation: the prompt, the turns, the approval of calls.
 
 Rule: ctrl-C ends the turn, never the program; ctrl-D at the prompt ends the program. The session is saved after each
-turn.
+turn. At the prompt Enter sends. Alt+Enter, a backslash at the end of the line, and a paste make further lines; so does
+Enter between three quotation marks and three more.
 """
 
 import asyncio
 import contextlib
+import re
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from prompt_toolkit import PromptSession
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from fcshim.chat.advice import explain
@@ -25,12 +31,10 @@ from fcshim.chat.attachments import Attachments, has_images
 from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
-from fcshim.chat.input_line import InputCompleter, entered_text, input_session
 from fcshim.chat.question import describe_call, quote
 from fcshim.chat.servers import Report
 from fcshim.chat.session import SessionStore
-from fcshim.chat.terminal_view import TerminalView
-from fcshim.chat.turn_figures import TurnFigures
+from fcshim.chat.terminal_view import TerminalView, TurnFigures
 from fcshim.chat.user_commands import TurnInput, UserCommands
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
@@ -58,6 +62,8 @@ _WAITING_SECONDS = 1.0
 """Seconds between two lines about a reply that has not begun."""
 _LISTING_SECONDS = 3.0
 """Seconds before the first prompt to learn which prompts servers have; later they only lack completion."""
+_QUOTES = '"""'
+_BEGUN_MENTION = re.compile(r'(?:^|[\s(])@(?:"([^"\n]*)|([^\s"]*))$')
 
 
 class Terminal:
@@ -100,9 +106,11 @@ class Terminal:
         """Read lines and run turns until the user leaves."""
         await self._list_commands()
         while True:
+            mode = self._conversation.permissions.mode
+            prompt = "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "
             try:
                 with patch_stdout(raw=True):  # a line about a server comes above the prompt
-                    text = entered_text(await self._prompt_session.prompt_async(self._prompt_text()))
+                    text = entered_text(await self._prompt_session.prompt_async(prompt))
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -152,13 +160,13 @@ class Terminal:
         if self._turn_task.cancelled():
             self._view.note("(interrupted)")
         elif (error := self._turn_task.exception()) is not None:
-            if not isinstance(error, FcshimError | OSError):
+            if isinstance(error, FcshimError):
+                self._view.error(explain(error, filled_by_tools=self._conversation.is_filled_by_tools))
+            elif isinstance(error, OSError):
+                self._view.error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            else:
                 raise error
-            self._view.error(self._explain(error) if isinstance(error, FcshimError) else _system_message(error))
         self._save()
-
-    def _explain(self, error: FcshimError) -> str:
-        return explain(error, filled_by_tools=self._conversation.is_filled_by_tools)
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Show the whole call and ask the user whether it may run; ctrl-C ends the turn."""
@@ -194,9 +202,12 @@ class Terminal:
     async def _read_line(self, question: str) -> str | None:
         """Ask for a line; return None if the user ends the turn instead.
 
-        Input typed before the question is discarded.
+        Input typed before the question is discarded: it cannot be an answer to it.
         """
-        self._discard_typed()
+        clear_typeahead(self._question_session.input)
+        if sys.platform != "win32":
+            with contextlib.suppress(termios.error, OSError, ValueError):
+                termios.tcflush(sys.stdin, termios.TCIFLUSH)
         try:
             with patch_stdout(raw=True), self._figures.paused(), self._ringing():
                 return (await self._question_session.prompt_async(sanitize_line(question))).strip()
@@ -218,13 +229,6 @@ class Terminal:
     def _ring(self) -> None:
         if self._view.output.is_terminal and not self._question_session.default_buffer.text:
             self._question_session.output.bell()
-
-    def _discard_typed(self) -> None:
-        """Discard what was typed before the question appeared: it cannot be an answer to it."""
-        clear_typeahead(self._question_session.input)
-        if sys.platform != "win32":
-            with contextlib.suppress(termios.error, OSError, ValueError):
-                termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
     async def _stream_turn(self, given: str | TurnInput) -> None:
         self._view.show_waiting()
@@ -280,14 +284,6 @@ class Terminal:
         await self._run_interruptible(run())
         return continues
 
-    def _prompt_text(self) -> str:
-        mode = self._conversation.permissions.mode
-        return "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "
-
-
-def _system_message(error: OSError) -> str:
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-
 
 @contextlib.contextmanager
 def _hidden_keys() -> Iterator[None]:
@@ -314,3 +310,68 @@ def _decision(answer: str | None, *, remember: bool) -> PermissionDecision:
     refusal = PermissionDecision(allowed=False, reason=f"The user refused: {answer}")
     decision = _DECISIONS.get(answer.lower(), refusal)
     return decision if remember else msgspec.structs.replace(decision, remember=False)
+
+
+class InputCompleter(Completer):
+    """Completes `/command` and `@file`; `commands` may grow, `complete_path` returns the paths with a prefix."""
+
+    def __init__(self, commands: Sequence[str], complete_path: Callable[[str], Sequence[str]]) -> None:
+        self._commands = commands
+        self._complete_path = complete_path
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002 - the base class's
+        """Yield the completions of the text before the cursor."""
+        before = document.text_before_cursor
+        if before.startswith("/"):
+            yield from (Completion(name, -len(before)) for name in self._commands if name.startswith(before))
+        if (begun := _BEGUN_MENTION.search(before)) is not None:
+            quoted = begun[1] is not None
+            start = begun[1] if quoted else begun[2]
+            for path in self._complete_path(start):
+                shown = f'"{path}"' if quoted or re.search(r"\s", path) else path
+                yield Completion(shown, -len(start) - quoted, display=path)
+
+
+def input_session(history: History, completer: Completer) -> PromptSession[str]:
+    """Return the prompt."""
+    return PromptSession(
+        history=history,
+        completer=completer,
+        complete_while_typing=False,
+        multiline=True,
+        key_bindings=_key_bindings(),
+        prompt_continuation=lambda width, _number, _wrapped: " " * width,
+    )
+
+
+def entered_text(text: str) -> str:
+    """Return the entered text without blanks around it, and without the quotes around several lines."""
+    text = text.strip()
+    quoted = len(text) >= 2 * len(_QUOTES) and text.startswith(_QUOTES) and text.endswith(_QUOTES)
+    return text[len(_QUOTES) : -len(_QUOTES)].strip("\n") if quoted else text
+
+
+def _key_bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("escape", "enter")
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @bindings.add("enter")
+    def send(event: KeyPressEvent) -> None:
+        if not _continue_text(event.current_buffer):
+            event.current_buffer.validate_and_handle()
+
+    return bindings
+
+
+def _continue_text(buffer: Buffer) -> bool:
+    """Begin a new line if the text asks for one; return whether it does."""
+    before = buffer.document.text_before_cursor
+    if before.endswith("\\") and not buffer.document.text_after_cursor:
+        buffer.delete_before_cursor()
+    elif not (before.lstrip().startswith(_QUOTES) and buffer.text.count(_QUOTES) == 1):
+        return False
+    buffer.insert_text("\n")
+    return True

@@ -53,7 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the script."""
     from fcshim.cli.entry import COMMANDS  # noqa: PLC0415 - `entry` imports the commands
 
-    words = {name: dict(_command_words(name)) for name in COMMANDS}
+    words: _Words = {}
+    for name in COMMANDS:
+        parser = argparse.ArgumentParser(prog=f"fcshim {name}")
+        import_module(f"fcshim.cli.{name}").configure_parser(parser)
+        words[name] = dict(_parser_words(parser))
     match arguments.shell:
         case "fish":
             write_data("\n".join(_fish_lines(words, COMMANDS)))
@@ -64,14 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _command_words(name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the options and actions of a command, each with its choices."""
-    parser = argparse.ArgumentParser(prog=f"fcshim {name}")
-    import_module(f"fcshim.cli.{name}").configure_parser(parser)
-    return _parser_words(parser)
-
-
 def _parser_words(parser: argparse.ArgumentParser) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the options and actions of a parser, each with its choices."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no other list of them
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - see above
             for name, child in action.choices.items():

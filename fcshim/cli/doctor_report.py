@@ -227,14 +227,10 @@ def _failure(diagnosis: Diagnosis) -> str:
         return "has made no correct call so far"
     if not diagnosis.decided:
         return "has made no correct call in this time (--budget gives it more)"
-    return f"cannot make tool calls: no candidate had a correct call{_constraint_note(diagnosis)}"
+    constrained = any(choice.setting == "constrain" and choice.value != "off" for choice in diagnosis.choices)
+    still = "; a required call (tool_choice) is still possible under a constraint" if constrained else ""
+    return f"cannot make tool calls: no candidate had a correct call{still}"
 
 
 def _reason(report: CandidateReport) -> str:
     return f"; dropped: {report.dropped}" if report.dropped else ""
-
-
-def _constraint_note(diagnosis: Diagnosis) -> str:
-    """Say that required calls still work where a constraint forces them."""
-    holds = any(choice.setting == "constrain" and choice.value != "off" for choice in diagnosis.choices)
-    return "; a required call (tool_choice) is still possible under a constraint" if holds else ""

@@ -165,8 +165,10 @@ def exit_code_of(work: Callable[[], int]) -> int:
     except FcshimError as error:
         is_users_mistake = isinstance(error, ConfigError | RequestError)
         return _report_error(error.message, _USAGE_ERROR if is_users_mistake else _FAILED)
-    except BrokenPipeError:
-        return _ignore_closed_pipe()
+    except BrokenPipeError:  # the reader of stdout has closed the pipe (`| head`)
+        # Python flushes stdout again at exit, and would report the closed pipe then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _DONE
     except OSError as error:
         return _report_error(f"{error.filename}: {error.strerror}" if error.filename else str(error), _FAILED)
     except KeyboardInterrupt:
@@ -177,15 +179,6 @@ def exit_code_of(work: Callable[[], int]) -> int:
 def _report_error(message: str, code: int) -> int:
     write_error(f"fcshim: {message}")
     return code
-
-
-def _ignore_closed_pipe() -> int:
-    """Return success when the reader of stdout has closed the pipe (`| head`).
-
-    Python flushes stdout again at exit; without the redirection it would report the closed pipe then.
-    """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return _DONE
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -23,7 +24,11 @@ from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
     from fcshim.evaluate.plan import EvalPlan
+    from fcshim.evaluate.result import Result
     from fcshim.evaluate.result_file import ResultFile
 
 _DESCRIPTION = """\
@@ -190,7 +195,6 @@ async def _measure(plan: "EvalPlan", result_file: "ResultFile") -> int:
     """Run the plan, with its progress on stderr. Results before ctrl-C or a failure are still shown."""
     from rich.console import Console  # noqa: PLC0415 - see above
 
-    from fcshim.cli.eval_progress import EvalProgress  # noqa: PLC0415 - see above
     from fcshim.evaluate.run import run_plan  # noqa: PLC0415 - see above
 
     with EvalProgress(plan, result_file, Console(stderr=True)) as progress:
@@ -205,6 +209,48 @@ async def _measure(plan: "EvalPlan", result_file: "ResultFile") -> int:
             write_error(f"fcshim: {error.message}")
             return 1
     return 0
+
+
+class EvalProgress:
+    """A bar per dialect with the number of right results, drawn on a terminal while the context manager is entered.
+
+    Results of an earlier run are not counted.
+    """
+
+    def __init__(self, plan: "EvalPlan", result_file: "ResultFile", console: "Console") -> None:
+        from rich import progress  # noqa: PLC0415 - see above
+
+        columns = (
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[status]}"),
+        )
+        self._bars = progress.Progress(
+            *columns, progress.TimeRemainingColumn(), console=console, disable=not console.is_terminal
+        )
+        self._right: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
+        cases = plan.cases()
+        for dialect in plan.labels():
+            waiting = sum(not result_file.has(dialect, case.id) for case in cases)
+            self._right[dialect] = 0
+            self._tasks[dialect] = self._bars.add_task(dialect, total=waiting, status="")
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def add(self, result: "Result") -> None:
+        """Count one result."""
+        self._right[result.dialect] += result.right
+        task = self._tasks[result.dialect]
+        self._bars.update(task, advance=1, status=f"{self._right[result.dialect]} right")
 
 
 def _show(plan: "EvalPlan", result_file: "ResultFile", terms: dict[str, JSON], arguments: argparse.Namespace) -> None:

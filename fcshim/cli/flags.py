@@ -80,13 +80,11 @@ def read_settings(
     `only`: the settings that a command has which has few; it reads no variables of others.
     """
     flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES and name in only}
-    read = {setting.env for setting in settings() if setting.name in only}
-    env = dict(os.environ) if only is _SETTING_NAMES else _without_other_settings(os.environ, read)
+    env = dict(os.environ)
+    if only is not _SETTING_NAMES:
+        read = {setting.env for setting in settings() if setting.name in only}
+        env = {name: value for name, value in env.items() if name in read or not name.startswith("FCSHIM_")}
     return load_config(flags, env=env, file=settings_file(arguments), defaults=defaults)
-
-
-def _without_other_settings(env: Mapping[str, str], read: Container[str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name in read or not name.startswith("FCSHIM_")}
 
 
 def settings_file(arguments: argparse.Namespace) -> Path | None:

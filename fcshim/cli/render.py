@@ -70,13 +70,14 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the prompt, or with `--json` the request body. Raises `ConfigError` and `RequestError`."""
+    limits = {name: getattr(arguments, name) for name in ("max_tools", "prompt_budget", "max_result")}
     shim = prepare_shim(
         _request(arguments),
         dialect=arguments.dialect,
         profile=arguments.profile,
         style=get_style(arguments.prompt_style),
         tools_style=arguments.tools_style,
-        budget=_budget(arguments),
+        budget=PromptBudget(**{name: max(value, 0) for name, value in limits.items() if value is not None}),
     )
     for note in shim.notes:
         write_error(f"fcshim: {note}")
@@ -89,11 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         write_data("".join(text_of(message.content) for message in request.messages))
     return 0
-
-
-def _budget(arguments: argparse.Namespace) -> PromptBudget:
-    given = {name: getattr(arguments, name) for name in ("max_tools", "prompt_budget", "max_result")}
-    return PromptBudget(**{name: max(value, 0) for name, value in given.items() if value is not None})
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -11,7 +11,7 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -24,7 +24,7 @@ from fcshim.events import JSON
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import HttpTransport, McpServerConfig
 from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
-from fcshim.messages import AssistantMessage, Message
+from fcshim.messages import AssistantMessage
 from fcshim.sanitize import sanitize_line, visible
 from fcshim.tools.base import tool_category
 from fcshim.tools.provider_formats import ToolFormat
@@ -71,46 +71,34 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _configure_list(_add_action(actions, "list", "list the tools: server and tool, one per line"))
-    _configure_call(_add_action(actions, "call", "call a tool and write its result"))
+    listing = _add_action(actions, "list", "list the tools: server and tool, one per line")
+    listing.add_argument("--json", action="store_true", help="write a JSON array, with descriptions and schemas")
+    listing.add_argument(
+        "--verbose", action="store_true", help="also write descriptions, parameters and withheld tools"
+    )
+    call = _add_action(actions, "call", "call a tool and write its result")
+    call.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
+    call.add_argument(
+        "arguments", metavar="JSON", nargs="?", default="{}", help="its arguments, a JSON object (-: stdin)"
+    )
+    call.add_argument("--json", action="store_true", help="write the whole result as JSON")
     convert = _add_action(actions, "convert", "write the tools in the format of a provider's API")
     convert.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
     convert.add_argument(
         "--server", action="append", default=[], metavar="NAME", help="only the tools of this server (default: all)"
     )
-    _configure_resources(
-        _add_action(actions, "resources", "list the resources of the servers, or write the contents of one")
-    )
-    _configure_prompts(_add_action(actions, "prompts", "list the prompts of the servers, or write the messages of one"))
+    resources = _add_action(actions, "resources", "list the resources of the servers, or write the contents of one")
+    resources.add_argument("name", metavar="SERVER:URI", nargs="?", help="the resource to read")
+    resources.add_argument("--watch", action="store_true", help="write it again each time it changes")
+    prompts = _add_action(actions, "prompts", "list the prompts of the servers, or write the messages of one")
+    prompts.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the prompt to get")
+    prompts.add_argument("values", metavar="NAME=VALUE", nargs="*", help="its arguments")
+    prompts.add_argument("--complete", metavar="NAME=START", help="list the server's proposals for an argument")
     approve = _add_action(actions, "approve", "show what a server has changed in its tools, and approve it")
     approve.add_argument("server", metavar="SERVER", help="its name in the file")
     approve.add_argument("--yes", action="store_true", help="approve without a question, for scripts")
     login = _add_action(actions, "login", "log in to a remote server, by OAuth")
     login.add_argument("server", metavar="SERVER", help="its name in the file")
-
-
-def _configure_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="write a JSON array, with descriptions and schemas")
-    parser.add_argument("--verbose", action="store_true", help="also write descriptions, parameters and withheld tools")
-
-
-def _configure_call(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
-    parser.add_argument(
-        "arguments", metavar="JSON", nargs="?", default="{}", help="its arguments, a JSON object (-: stdin)"
-    )
-    parser.add_argument("--json", action="store_true", help="write the whole result as JSON")
-
-
-def _configure_resources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="SERVER:URI", nargs="?", help="the resource to read")
-    parser.add_argument("--watch", action="store_true", help="write it again each time it changes")
-
-
-def _configure_prompts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="SERVER:NAME", nargs="?", help="the prompt to get")
-    parser.add_argument("values", metavar="NAME=VALUE", nargs="*", help="its arguments")
-    parser.add_argument("--complete", metavar="NAME=START", help="list the server's proposals for an argument")
 
 
 def _add_action(
@@ -175,7 +163,9 @@ async def _resources(servers: Sequence[McpServerConfig], arguments: argparse.Nam
         if arguments.name:
             await _write_resource(offers, server, uri)
             if arguments.watch:
-                await _watch_resource(offers, server, uri)
+                async for _ in offers.updates(server, uri):
+                    write_error(f"fcshim: {sanitize_line(uri)} has changed")
+                    await _write_resource(offers, server, uri)
             return _DONE
         for name in manager.servers_with("resources"):
             for each in await offers.resources(name):
@@ -191,12 +181,6 @@ async def _write_resource(offers: "ServerOffers", server: str, uri: str) -> None
     sys.stdout.buffer.flush()
 
 
-async def _watch_resource(offers: "ServerOffers", server: str, uri: str) -> None:
-    async for _ in offers.updates(server, uri):
-        write_error(f"fcshim: {sanitize_line(uri)} has changed")
-        await _write_resource(offers, server, uri)
-
-
 async def _prompts(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     server, _, name = (arguments.name or "").partition(":")
     async with _manager(_candidate_servers(servers, arguments.name or ""), arguments) as manager:
@@ -209,18 +193,14 @@ async def _prompts(servers: Sequence[McpServerConfig], arguments: argparse.Names
                 write_line(sanitize_line(proposal))
             return _DONE
         if arguments.name:
-            _write_messages(await offers.get_prompt(server, name, _values(arguments.values)))
+            for message in await offers.get_prompt(server, name, _values(arguments.values)):
+                role = "assistant" if isinstance(message, AssistantMessage) else "user"
+                write_data(f"{role}: {ToolResult(message.content).flat_text}")
             return _DONE
         for each in await offers.all_prompts():
             named = " ".join(name if needed else f"[{name}]" for name, needed in each.arguments.items())
             write_line("\t".join(map(sanitize_line, (each.server, each.name, named, each.description))))
         return _report_problems(manager)
-
-
-def _write_messages(messages: Iterable[Message]) -> None:
-    for message in messages:
-        role = "assistant" if isinstance(message, AssistantMessage) else "user"
-        write_data(f"{role}: {ToolResult(message.content).flat_text}")
 
 
 def _values(words: Sequence[str]) -> dict[str, str]:

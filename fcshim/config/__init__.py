@@ -1,7 +1,6 @@
 """The settings: one frozen `Config` from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
 
-from fcshim.config.check import check_file, check_worker_settings
-from fcshim.config.load import FILE_VARIABLE, NOT_NAMED, load_config
+from fcshim.config.load import FILE_VARIABLE, NOT_NAMED, check_file, check_worker_settings, load_config
 from fcshim.config.model_settings import (
     ArgumentsPolicy,
     CutPromptPolicy,
@@ -12,11 +11,10 @@ from fcshim.config.model_settings import (
     ReasoningPolicy,
     ToolsPolicy,
 )
-from fcshim.config.schema import config_schema
 from fcshim.config.scoped import ScopedConfig, scoped_config
 from fcshim.config.secret import Secret
 from fcshim.config.store_address import StoreAddress, parse_store_address
-from fcshim.config.table import Setting, model_settings, settings
+from fcshim.config.table import Setting, config_schema, model_settings, settings
 from fcshim.config.upstreams import UpstreamConfig, check_name
 from fcshim.config.values import Config, endpoint_url, host_and_port
 

@@ -201,13 +201,11 @@ class CredentialMask:
             case list():
                 return [self._credential(inner, depth + 1)[0] for inner in value], True
             case _:
-                self._find_credential(str(value))
+                text = str(value)
+                scheme, space, token = text.partition(" ")
+                self._found(token if space and scheme.isalpha() else text)
+                self._found(text)
                 return MASKED, True
-
-    def _find_credential(self, value: str) -> None:
-        scheme, space, rest = value.partition(" ")
-        self._found(rest if space and scheme.isalpha() else value)
-        self._found(value)
 
     def _string(self, text: str, depth: int) -> tuple[str, bool]:
         encoded = text.encode("utf-8", "surrogatepass")

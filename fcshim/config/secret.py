@@ -180,14 +180,17 @@ def _encodings(key: str) -> list[str]:
 def _escaped_forms(character: str) -> bytes:
     """Return a pattern for one character as it is, or escaped once or several times."""
     code = ord(character)
-    digits = b"".join(b"[%c%c]" % (digit, digit ^ 32) if digit > 57 else b"%c" % digit for digit in b"%x" % code)
+    digits = _any_case(b"%x" % code)
+    # JSON allows a slash after a backslash
+    backslashed = b"" if character.isalnum() else b"|" + re.escape(character.encode())
     percent = b"".join(_PERCENT + _any_case(b"%02x" % byte) for byte in character.encode())
-    names = b"".join(b"|%b" % name.encode() for name in _html_names(character))
+    entities = (name for name, text in html.entities.html5.items() if text == character and name.endswith(";"))
+    names = b"".join(b"|%b" % name.encode() for name in entities)
     return rb"(?:%b|\\+(?:u\{?0*%b\}?|x%b%b)|%b|%b(?:#0*%d;?|#[xX]0*%b;?%b))" % (
         re.escape(character.encode()),
         digits,
         digits,
-        _backslashed(character),
+        backslashed,
         percent,
         _AMPERSAND,
         code,
@@ -196,14 +199,5 @@ def _escaped_forms(character: str) -> bytes:
     )
 
 
-def _html_names(character: str) -> list[str]:
-    return [name for name, text in html.entities.html5.items() if text == character and name.endswith(";")]
-
-
 def _any_case(digits: bytes) -> bytes:
     return b"".join(b"[%c%c]" % (digit, digit ^ 32) if digit > 57 else b"%c" % digit for digit in digits)
-
-
-def _backslashed(character: str) -> bytes:
-    """Return the alternative of a sign after a backslash, as JSON allows for the slash."""
-    return b"" if character.isalnum() else b"|" + re.escape(character.encode())

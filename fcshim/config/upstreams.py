@@ -84,7 +84,11 @@ def _load_one(name: str, table: JSON, env: Mapping[str, str], location: str) -> 
         upstream = msgspec.convert(filled, UpstreamConfig, dec_hook=_secret)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{location}: {error}") from None
-    _check_headers(upstream, location)
+    for header in upstream.headers:
+        if not _HEADER_NAME.fullmatch(header) or header.lower() in _OWN_HEADERS:
+            raise ConfigError(
+                f"{location}: headers: {header!r:.100} cannot be set; expected the name of another header"
+            )
     return upstream
 
 
@@ -104,9 +108,3 @@ def _secret(wanted: type, value: JSON) -> Secret:
     if not isinstance(value, str) or not value.isascii() or not value.isprintable() or not value.strip():
         raise ValueError("expected printable ASCII characters, as an HTTP header can carry them, or 'env:VARIABLE'")
     return Secret(value)
-
-
-def _check_headers(upstream: UpstreamConfig, location: str) -> None:
-    for name in upstream.headers:
-        if not _HEADER_NAME.fullmatch(name) or name.lower() in _OWN_HEADERS:
-            raise ConfigError(f"{location}: headers: {name!r:.100} cannot be set; expected the name of another header")

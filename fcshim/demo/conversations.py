@@ -163,17 +163,15 @@ def _result(rng: Random) -> str:
 
 
 def _call_command(rng: Random, call: SyntheticCall) -> str:
-    pairs = [f"{name}={_format_value(rng, value)}" for name, value in call.arguments.items()]
+    pairs = []
+    for name, value in call.arguments.items():
+        unquoted = isinstance(value, str) and " " not in value and rng.random() < 0.5
+        pairs.append(f"{name}={value if unquoted else random_values.to_json(value)}")
     listed = rng.choice([", ", ", ", " ", " and "]).join(pairs)
     forms = ["call {} with {}", "call {} with {}", "use {} {}", "{} {}", "please call {} {}", "run {} with {}"]
     bare = ["call {}{}", "use {}{}", "please call {}{}", "run {}{}"]
     text = rng.choice(forms if pairs else bare).format(call.name, listed)
     return text[0].upper() + text[1:] if not text.startswith(call.name) and rng.random() < 0.15 else text
-
-
-def _format_value(rng: Random, value: JSON) -> str:
-    bare = not isinstance(value, str) or (" " not in value and rng.random() < 0.5)
-    return str(value) if bare and isinstance(value, str) else random_values.to_json(value)
 
 
 def _echo_command(rng: Random, text: str) -> str:

@@ -22,7 +22,6 @@ from fcshim.demo.conversations import Scenario, SyntheticExchange, make_exchange
 from fcshim.demo.random_values import to_json
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
-from fcshim.messages import Tool
 
 if TYPE_CHECKING:
     from fcshim.demo.serving import EngineName
@@ -99,10 +98,14 @@ def _first_messages(scenario: Scenario, exchange: SyntheticExchange) -> list[JSO
 
 
 async def _ask(client: httpx.AsyncClient, model: str, scenario: Scenario, messages: list[JSON]) -> JSON:
+    tools = []
+    for tool in scenario.tools:
+        described = {"description": tool.description} if tool.description else {}
+        tools.append({"type": "function", "function": {"name": tool.name, **described, "parameters": tool.parameters}})
     body = {
         "model": model,
         "messages": messages,
-        "tools": [_openai_tool(tool) for tool in scenario.tools],
+        "tools": tools,
         "temperature": 0,
         "max_tokens": 400,
     }
@@ -112,11 +115,6 @@ async def _ask(client: httpx.AsyncClient, model: str, scenario: Scenario, messag
     message = response.json()["choices"][0]["message"]
     calls = [call["function"] for call in message.get("tool_calls") or ()]
     return [(call["name"], json.loads(call["arguments"])) for call in calls] or message["content"]
-
-
-def _openai_tool(tool: Tool) -> JSON:
-    described = {"description": tool.description} if tool.description else {}
-    return {"type": "function", "function": {"name": tool.name, **described, "parameters": tool.parameters}}
 
 
 @asynccontextmanager

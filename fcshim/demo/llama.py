@@ -80,7 +80,9 @@ class LlamaSession:
         # The causal mask. A single new token attends to all positions, so it needs none.
         if now - past > 1:
             scores += np.triu(np.full((now - past, now), -np.inf, np.float32), k=past + 1)
-        return (_softmax(scores) @ values).transpose(1, 0, 2).reshape(now - past, -1)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        softmax: Array = weights / weights.sum(axis=-1, keepdims=True)
+        return (softmax @ values).transpose(1, 0, 2).reshape(now - past, -1)
 
 
 def _layer_weights(weights: dict[str, Array], prefix: str) -> LayerWeights:
@@ -120,10 +122,4 @@ def _rotate(x: Array, cos: Array, sin: Array) -> Array:
 def _norm(x: Array, gain: Array, epsilon: float) -> Array:
     mean_square = np.mean(x * x, axis=-1, keepdims=True)
     result: Array = x / np.sqrt(mean_square + np.float32(epsilon)) * gain
-    return result
-
-
-def _softmax(scores: Array) -> Array:
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    result: Array = weights / weights.sum(axis=-1, keepdims=True)
     return result

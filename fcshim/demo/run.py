@@ -10,8 +10,9 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,11 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import httpx
 import msgspec
 
+from fcshim.codecs.framing import SSESplitter
+from fcshim.demo.asgi import Message, Receive, Send, read_body, send_chunk, send_end, send_start
 from fcshim.demo.gguf_file import require_packages
-from fcshim.demo.recording_relay import RecordedExchange, RecordingRelay
-from fcshim.demo.tool_client import COMMAND, QUESTION, TOOL, ToolCallingClient, ToolRun
+from fcshim.demo.tool_client import COMMAND, QUESTION, TOOL, ToolCallingClient
 from fcshim.errors import UpstreamError
-from fcshim.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.events import ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.stream import StreamParser
 
 if TYPE_CHECKING:
@@ -138,6 +140,57 @@ async def _demo(
     return code
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedExchange:
+    """One request to the model: the messages as (role, text), and the chunks of text of its reply."""
+
+    messages: list[tuple[str, str]]
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text of the reply."""
+        return "".join(self.pieces)
+
+
+class RecordingRelay:
+    """A relay between the proxy and the model at `upstream`: an ASGI application that records prompts and replies.
+
+    Bytes are relayed unchanged; only what the demo shows is parsed.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, upstream: str) -> None:
+        self._client = client
+        self._upstream = upstream
+        self.records: list[RecordedExchange] = []
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Relay one HTTP request."""
+        if scope["type"] != "http":
+            return
+        body = await read_body(receive)
+        recorded = scope["path"].endswith("/chat/completions")
+        if recorded:
+            request = msgspec.json.decode(body)
+            self.records.append(RecordedExchange([(m["role"], m["content"]) for m in request["messages"]]))
+        url = self._upstream + scope["path"]
+        headers = {"content-type": "application/json"}
+        async with self._client.stream(scope["method"], url, content=body, headers=headers) as response:
+            await send_start(send, response.status_code, response.headers.get("content-type", "application/json"))
+            events = SSESplitter()
+            async for data in response.aiter_raw():
+                for event in events.feed(data) if recorded else ():
+                    self._record(event)
+                await send_chunk(send, data)
+            await send_end(send)
+
+    def _record(self, event: bytes) -> None:
+        if event.startswith(b"{"):  # the last event is `[DONE]`
+            for choice in msgspec.json.decode(event).get("choices", ()):
+                if piece := choice["delta"].get("content"):
+                    self.records[-1].pieces.append(piece)
+
+
 async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     width = terminal_width()
     question = client.messages[0]["content"]
@@ -155,7 +208,10 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
         _print("The model made no call. A larger one does, or the settings that `fcshim doctor` finds for it help.\n")
         return 1
     _print(heading("3. The client gets a tool call and runs the function", width))
-    _print("\n".join(map(_format_run, runs)) + "\n")
+    for run in runs:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in run.arguments.items())
+        _print(f"{run.name}({arguments}) returned {run.result}")
+    _print("")
     answer = await client.ask()
     prompt = relay.records[-1].messages[-1][1]
     _print(heading("4. The result goes back, the model answers", width))
@@ -171,28 +227,20 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     return 0 if runs[-1].result in (answer.content or "") else 1
 
 
-def _event_lines(record: RecordedExchange) -> Iterable[str]:
+def _event_lines(record: RecordedExchange) -> Iterator[str]:
     """Parse the recorded text again, with the parser of the proxy; only the ids differ from those of the client."""
     parser = StreamParser("auto", tools=[TOOL])
-    events = [event for piece in record.pieces for event in parser.feed(piece)] + parser.close()
-    return (f"{event.__struct_config__.tag:<16} {_event_summary(event)}" for event in events)
-
-
-def _event_summary(event: Event) -> str:
-    match event:
-        case ToolCallStart():
-            return event.tool_call_name
-        case ToolCallChunk():
-            return event.tool_call_arguments_chunk
-        case ToolCallEnd():
-            return f"{event.tool_call_name} {event.error or event.tool_call_arguments_complete}"
-        case _:
-            return " ".join(str(value) for value in msgspec.structs.astuple(event))
-
-
-def _format_run(run: ToolRun) -> str:
-    arguments = ", ".join(f"{name}={value!r}" for name, value in run.arguments.items())
-    return f"{run.name}({arguments}) returned {run.result}"
+    for event in [event for piece in record.pieces for event in parser.feed(piece)] + parser.close():
+        match event:
+            case ToolCallStart():
+                about = event.tool_call_name
+            case ToolCallChunk():
+                about = event.tool_call_arguments_chunk
+            case ToolCallEnd():
+                about = f"{event.tool_call_name} {event.error or event.tool_call_arguments_complete}"
+            case _:
+                about = " ".join(str(value) for value in msgspec.structs.astuple(event))
+        yield f"{event.__struct_config__.tag:<16} {about}"
 
 
 def _print(text: str) -> None:
@@ -232,8 +280,8 @@ def truncate(text: str, width: int) -> str:
 
 
 def _wrap(lines: Iterable[str], width: int) -> list[str]:
-    return [part for line in lines for text in line.split("\n") for part in _wrap_line(text, width)]
-
-
-def _wrap_line(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, drop_whitespace=False, replace_whitespace=False) or [""]
+    rows: list[str] = []
+    for line in lines:
+        for text in line.split("\n"):
+            rows += textwrap.wrap(text, width, drop_whitespace=False, replace_whitespace=False) or [""]
+    return rows

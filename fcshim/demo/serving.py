@@ -7,7 +7,7 @@ import asyncio
 import shutil
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -128,7 +128,8 @@ def _missing(program: str) -> ConfigError:
 
 @asynccontextmanager
 async def _run_llama_server(binary: str, path: Path, options: Sequence[str], seconds: float) -> AsyncIterator[str]:
-    port = _free_port()
+    with socket.create_server((LOOPBACK, 0)) as probe:
+        port: int = probe.getsockname()[1]  # free a moment ago: llama-server cannot take over a listening socket
     process = await asyncio.create_subprocess_exec(
         *(binary, "--model", str(path), "--host", LOOPBACK, "--port", str(port), "--parallel", "1", *options),
         stdin=asyncio.subprocess.DEVNULL,
@@ -141,7 +142,8 @@ async def _run_llama_server(binary: str, path: Path, options: Sequence[str], sec
         url = f"http://{LOOPBACK}:{port}"
         if problem := await _wait_until_healthy(process, url, seconds):
             await asyncio.wait({reader}, timeout=1)
-            raise ConfigError(f"{LLAMA_SERVER} {problem} {path}{_indent(log)}")
+            complete = log.decode(errors="replace").splitlines()[len(log) == _LOG_BYTES :]
+            raise ConfigError("\n  ".join((f"{LLAMA_SERVER} {problem} {path}", *complete)))
         yield url
     finally:
         await _terminate(process)
@@ -154,8 +156,9 @@ async def _wait_until_healthy(process: asyncio.subprocess.Process, url: str, sec
         for _ in range(int(seconds / 0.05)):
             if process.returncode is not None:
                 return f"ended with status {process.returncode} instead of serving"
-            if await _is_healthy(client, url):
-                return ""
+            with suppress(httpx.TransportError):
+                if (await client.get(f"{url}/health")).is_success:
+                    return ""
             await asyncio.sleep(0.05)
     return f"did not begin within {seconds:.0f} s to serve"
 
@@ -168,19 +171,6 @@ async def _keep_end(process: asyncio.subprocess.Process, log: bytearray) -> None
         del log[:-_LOG_BYTES]
 
 
-def _indent(log: bytearray) -> str:
-    """Return the complete lines of the end of a log, each on a line of its own."""
-    lines = log.decode(errors="replace").splitlines()
-    return "".join(f"\n  {line}" for line in lines[len(log) == _LOG_BYTES :])
-
-
-async def _is_healthy(client: httpx.AsyncClient, url: str) -> bool:
-    try:
-        return (await client.get(f"{url}/health")).is_success
-    except httpx.TransportError:
-        return False
-
-
 async def _terminate(process: asyncio.subprocess.Process) -> None:
     if process.returncode is not None:
         return
@@ -190,10 +180,3 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
-
-
-def _free_port() -> int:
-    """Return a port that was free a moment ago, because llama-server cannot take over a listening socket."""
-    with socket.create_server((LOOPBACK, 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

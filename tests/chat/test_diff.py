@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.chat import diff
-from fcshim.chat.diff import unified_diff
+from fcshim.chat import question
+from fcshim.chat.question import unified_diff
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "  ", "x\ry", "u\u2028v"]), max_size=12).map("\n".join)
 
@@ -40,7 +40,7 @@ def test_ends_of_lines_and_texts(before, after, expected):
 
 def patched(before, after):
     """Return the old text with the diff applied, each of whose old lines must be where the diff says."""
-    old, result, at, last = diff._split(before), [], 0, ""
+    old, result, at, last = question._split(before), [], 0, ""
     for line in unified_diff(before, after):
         match line.sign:
             case "@":
@@ -57,14 +57,14 @@ def patched(before, after):
     return "".join(result + old[at:])
 
 
-@pytest.mark.parametrize("compared", [diff._COMPARED, -1])
+@pytest.mark.parametrize("compared", [question._DIFF_COMPARED, -1])
 @given(TEXTS, TEXTS)
 def test_a_diff_makes_the_new_text_of_the_old_one(compared, before, after):
-    whole, diff._COMPARED = diff._COMPARED, compared
+    whole, question._DIFF_COMPARED = question._DIFF_COMPARED, compared
     try:
         assert after == patched(before, after)
     finally:
-        diff._COMPARED = whole
+        question._DIFF_COMPARED = whole
 
 
 def test_a_large_file_with_one_change_is_compared_at_once():

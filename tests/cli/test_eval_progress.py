@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from fcshim.cli.eval_progress import EvalProgress
+from fcshim.cli.eval import EvalProgress
 from fcshim.config import Config
 from fcshim.evaluate.plan import EvalPlan
 from fcshim.evaluate.result_file import ResultFile

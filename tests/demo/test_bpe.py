@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.demo.bpe import Tokenizer, split_words
+from fcshim.demo.generation import Tokenizer, split_words
 from fcshim.demo.gguf_file import load_model
 from tests.engine.llama_server import LlamaServer
 

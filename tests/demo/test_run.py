@@ -9,8 +9,11 @@ import httpx
 import pytest
 
 from fcshim.demo import run
+from fcshim.demo.endpoint import ChatEndpoint
+from fcshim.demo.generation import Engine
 from fcshim.demo.gguf_file import TINY_MODEL
-from fcshim.demo.run import run_demo
+from fcshim.demo.run import RecordingRelay, run_demo
+from fcshim.demo.serving import serve_app
 from fcshim.demo.tool_client import TOOL
 from tests.chat.pseudo_terminal import terminal
 from tests.chat.screens import save_screen
@@ -102,3 +105,21 @@ def test_a_signal_ends_the_llama_server_too(tmp_path: Path) -> None:
         assert process.wait(30) == 0
         with pytest.raises(ProcessLookupError):
             os.kill(number, 0)
+
+
+SAY = {"messages": [{"role": "user", "content": "say rain"}], "stream": True}
+
+
+async def test_bytes_are_relayed_and_recorded(engine: Engine) -> None:
+    async with serve_app(ChatEndpoint(engine)) as model, httpx.AsyncClient(trust_env=False) as client:
+        relay = RecordingRelay(client, model)
+        async with serve_app(relay) as relay_url:
+            answers = [await client.post(f"{url}/v1/chat/completions", json=SAY) for url in (model, relay_url)]
+            health = await client.get(f"{relay_url}/health")
+            elsewhere = await client.post(f"{relay_url}/tokenize", json={"content": "a"})
+
+    assert [answer.text.count("data: ") for answer in answers] == [answers[0].text.count("data: ")] * 2
+    assert answers[1].headers["content-type"] == "text/event-stream"
+    assert health.json() == {"status": "ok"}
+    assert elsewhere.status_code == 404
+    assert [(record.messages, record.text) for record in relay.records] == [([("user", "say rain")], "rain")]
