@@ -10,9 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fcshim.constrain.literals import GemmaSyntax, PythonSyntax
 from fcshim.constrain.tagged import KEY_PLACEHOLDER, ElementSyntax, TaggedSyntax
-from fcshim.constrain.value_syntax import JSON_SYNTAX, ValueSyntax, json_text
+from fcshim.constrain.value_syntax import JSON_SYNTAX, GemmaSyntax, PythonSyntax, ValueSyntax, json_text
 from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.literals.gemma_body import GemmaCalls

@@ -193,7 +193,11 @@ def _refused_by_schemas(keyword: str, value: JSON, depth: int) -> JSON:
         case "properties", dict():
             inner = {name: _complement(each, depth) for name, each in value.items()}
             if None not in inner.values():
-                found = _any_of([each is not False and _with(name, each) for name, each in inner.items()])
+                members = [
+                    each is not False and {"type": "object", "properties": {name: each}, "required": [name], **_UNNAMED}
+                    for name, each in inner.items()
+                ]
+                found = _any_of(members)
         case "not", bool():
             found = value
         case "not", dict():
@@ -238,11 +242,6 @@ _OPEN: dict[str, JSON] = {"additionalProperties": True, NOT_EVALUATED: ["additio
 """A schema that names members closes the object otherwise."""
 _UNNAMED: dict[str, JSON] = {**_OPEN, NOT_EVALUATED: ["additionalProperties", "properties"]}
 """What a `not` or a false `if` says about members does not evaluate them."""
-
-
-def _with(name: str, schema: JSON) -> JSON:
-    """Return the schema of objects with a member of a schema."""
-    return {"type": "object", "properties": {name: schema}, "required": [name], **_UNNAMED}
 
 
 def _without(name: str) -> JSON:

@@ -14,9 +14,14 @@ from typing import Literal
 import msgspec
 
 from fcshim.constrain.call_template import MAX_CALLS, call_template_of
-from fcshim.constrain.calls import call_marker, grammar_of_calls, grammar_of_document
+from fcshim.constrain.calls import (
+    call_marker,
+    grammar_of_calls,
+    grammar_of_document,
+    schema_of_calls,
+    structural_tag_of_calls,
+)
 from fcshim.constrain.derivative import derivative
-from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
 from fcshim.constrain.free_text import is_unambiguous_marker
 from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, series
 from fcshim.constrain.reasoning import ReasoningSyntax, reasoning_of
@@ -111,9 +116,10 @@ def constraint_for(
     reasoning = (
         reasoning_of(request.real_model or request.model, open_reasoning_tag) if form in _GRAMMAR_FORMS else None
     )
-    spec = _ConstraintSpec(
-        form, dialect, _encoded_tools(tools), min(max_calls, _admitted_calls(request)), reasoning=reasoning
-    )
+    # Where a call is demanded, only the client's wish allows several: a weak model invents calls up to the last one.
+    several = request.parallel_tool_calls if required else request.allows_parallel_calls
+    admitted = min(max_calls, MAX_CALLS if several else 1)
+    spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), admitted, reasoning=reasoning)
     if document is not None:
         return _document_constraint(dataclasses.replace(spec, document=msgspec.json.encode(document)), request)
     if not _needs_constraint(tools, request, eager=eager):
@@ -122,13 +128,6 @@ def constraint_for(
         return _build(dataclasses.replace(spec, tokens=_token_limit(request)))
     is_lazy = lazy and form == "gbnf" and is_unambiguous_marker(call_marker(dialect))
     return _build(dataclasses.replace(spec, text=True, lazy=is_lazy))
-
-
-def _admitted_calls(request: Request) -> int:
-    """Return how many calls a reply may have. A weak model that must call goes on with invented calls to the last."""
-    demanded = request.tool_choice.mode == "required"
-    several = request.parallel_tool_calls if demanded else request.allows_parallel_calls
-    return MAX_CALLS if several else 1
 
 
 def _needs_constraint(tools: Sequence[Tool], request: Request, *, eager: bool) -> bool:

@@ -165,18 +165,18 @@ class _Deriver:
         key = id(part), char
         remainders = self._remainders.get(key)
         if remainders is None:
-            leaves = self._first_set(part).leaves
-            remainders = self._remainders[key] = tuple(
-                self._after_leaf(leaf, rest) for leaf, rest in leaves if _starts_with(leaf, char)
-            )
+            point = ord(char)
+            found: list[_Continuation | None] = []
+            for leaf, rest in self._first_set(part).leaves:
+                if isinstance(leaf, Chars):
+                    if any(low <= point <= high for low, high in leaf.ranges):
+                        found.append(rest)
+                elif leaf.text[0] == char:
+                    text = leaf.text
+                    end = len(text) // 2 if len(text) > _TEXT_CHUNK else len(text)
+                    found.append(self.prepend(LiteralText(text[1:end]), self.prepend(LiteralText(text[end:]), rest)))
+            remainders = self._remainders[key] = tuple(found)
         return remainders
-
-    def _after_leaf(self, leaf: LiteralText | Chars, rest: _Continuation | None) -> _Continuation | None:
-        if isinstance(leaf, Chars):
-            return rest
-        text = leaf.text
-        end = len(text) // 2 if len(text) > _TEXT_CHUNK else len(text)
-        return self.prepend(LiteralText(text[1:end]), self.prepend(LiteralText(text[end:]), rest))
 
     def _first_set(self, part: Expression) -> _FirstSet:
         first_set = self._first_sets.get(id(part))
@@ -265,13 +265,6 @@ class _ContinuationWriter:
         self.rules[name] = expression
         self._rule_refs[continuation] = RuleRef(name)
         return self._rule_refs[continuation]
-
-
-def _starts_with(leaf: LiteralText | Chars, char: str) -> bool:
-    if isinstance(leaf, LiteralText):
-        return leaf.text[0] == char
-    point = ord(char)
-    return any(low <= point <= high for low, high in leaf.ranges)
 
 
 def _chain(continuation: _Continuation | None) -> Iterator[_Continuation]:

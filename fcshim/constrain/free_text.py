@@ -19,9 +19,14 @@ def free_text(marker: str, rest: Expression, rules: Rules) -> Expression | None:
     if not is_unambiguous_marker(marker):
         return None
     first = LiteralText(marker[0])
-    partial = _partial_marker(marker, rules)
+    partial: Expression = LiteralText("")  # the proper prefixes of the marker, without its first character
+    for char in reversed(marker[1:-1]):
+        partial = rules.share(optional(series(LiteralText(char), partial)))
+    failed: Expression = _none_of(marker[0] + marker[-1])  # up to the first character that breaks the marker off
+    for char in reversed(marker[1:-1]):
+        failed = rules.share(choice([_none_of(marker[0] + char), series(LiteralText(char), failed)]))
     restarts = series(first, Repeat(series(partial, first), 0, None))
-    unmarked = choice([_none_of(marker[0]), series(restarts, _failed_marker(marker, rules))])
+    unmarked = choice([_none_of(marker[0]), series(restarts, failed)])
     end = series(restarts, choice([series(LiteralText(marker[1:]), rest), partial]))
     return series(Repeat(unmarked, 0, None), optional(end))
 
@@ -34,22 +39,6 @@ def is_unambiguous_marker(marker: str) -> bool:
 def text_not_starting_with(first: str) -> Expression:
     """Admit any text, except the empty one, that does not start with this character."""
     return series(_none_of(first), Repeat(Chars(((0, _MAX_CODE_POINT),)), 0, None))
-
-
-def _partial_marker(marker: str, rules: Rules) -> Expression:
-    """Admit the proper prefixes of the marker, without its first character."""
-    partial: Expression = LiteralText("")
-    for char in reversed(marker[1:-1]):
-        partial = rules.share(optional(series(LiteralText(char), partial)))
-    return partial
-
-
-def _failed_marker(marker: str, rules: Rules) -> Expression:
-    """Admit what follows the first character of the marker, up to the first one that breaks the marker off."""
-    failed: Expression = _none_of(marker[0] + marker[-1])
-    for char in reversed(marker[1:-1]):
-        failed = rules.share(choice([_none_of(marker[0] + char), series(LiteralText(char), failed)]))
-    return failed
 
 
 def _none_of(characters: str) -> Chars:

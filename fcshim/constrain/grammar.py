@@ -176,15 +176,11 @@ def one_of_texts(branches: Sequence[tuple[str, Expression]], depth: int = _MAX_P
 def _with_common_prefix(branches: Sequence[tuple[str, Expression]], depth: int) -> Expression:
     if len(branches) == 1 or not branches[0][0] or not depth:
         return choice(series(LiteralText(text), rest) for text, rest in branches)
-    shared = _common_prefix([text for text, _ in branches])
-    inner = [(text[len(shared) :], rest) for text, rest in branches]
-    return series(LiteralText(shared), one_of_texts(inner, depth - 1))
-
-
-def _common_prefix(texts: Sequence[str]) -> str:
-    first, last = min(texts), max(texts)
+    texts = [text for text, _ in branches]
+    first, last = min(texts), max(texts)  # all others begin with what these two have in common
     size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    return first[:size]
+    inner = [(text[size:], rest) for text, rest in branches]
+    return series(LiteralText(first[:size]), one_of_texts(inner, depth - 1))
 
 
 def repeat_limit(repeat: Repeat, limits: GrammarLimits) -> int | None:

@@ -106,8 +106,11 @@ class Keywords:
             self.kinds &= names | ({"integer"} if "number" in names else set())
         listed = part.get("enum")
         for values in [listed if isinstance(listed, list) and listed else None, _const(part)]:
-            if values is not None:
-                self.values = values if self.values is None else _intersection(self.values, values)
+            if self.values is None:
+                self.values = values
+            elif values is not None:
+                known = set(map(equality_key, values))
+                self.values = [value for value in self.values if equality_key(value) in known]
 
     @cached_property
     def literals(self) -> list[JSON] | None:
@@ -121,11 +124,8 @@ class Keywords:
             if _kinds_of(value) & self.kinds
             and not (isinstance(value, str) and (has_lone_surrogate(value) or value in excluded))
         ]
-        return [value for value in kept if self._within_bounds(value)] if self._has_bounds else kept
-
-    @cached_property
-    def _has_bounds(self) -> bool:
-        return any(not _BOUND_KEYWORDS.isdisjoint(part) for part in self._parts)
+        has_bounds = any(not _BOUND_KEYWORDS.isdisjoint(part) for part in self._parts)
+        return [value for value in kept if self._within_bounds(value)] if has_bounds else kept
 
     def _within_bounds(self, value: JSON) -> bool:
         """Return whether a string satisfies the length keywords, or a number the numeric ones."""
@@ -324,11 +324,6 @@ def _bounds(closed: Fraction | None, opened: Fraction | None) -> list[Bound]:
 
 def _const(part: dict[str, JSON]) -> list[JSON] | None:
     return [part["const"]] if "const" in part else None
-
-
-def _intersection(one: list[JSON], other: list[JSON]) -> list[JSON]:
-    known = set(map(equality_key, other))
-    return [value for value in one if equality_key(value) in known]
 
 
 def equality_key(value: JSON) -> tuple[str, JSON]:

@@ -51,12 +51,6 @@ def _time() -> Expression:
     )
 
 
-def _uuid() -> Expression:
-    hexadecimal = chars("09", "af")
-    others = (part for size in (4, 4, 4, 12) for part in (LiteralText("-"), Repeat(hexadecimal, size, size)))
-    return series(Repeat(hexadecimal, 8, 8), *others)
-
-
 def _host() -> Expression:
     inner = series(Repeat(chars("az", "09", "-"), 0, 20), chars("az", "09"))
     label = series(chars("az", "09"), optional(inner))
@@ -92,17 +86,19 @@ def _duration() -> Expression:
     )
 
 
+_HEX = chars("09", "af")
 FORMATS: dict[str, Expression] = {
     "date": _date(),
     "time": _time(),
     "date-time": series(_date(), LiteralText("T"), _time()),
-    "uuid": _uuid(),
+    "uuid": series(
+        Repeat(_HEX, 8, 8),
+        *(part for size in (4, 4, 4, 12) for part in (LiteralText("-"), Repeat(_HEX, size, size))),
+    ),
     "email": _email(),
     "hostname": _host(),
     "ipv4": _address(),
-    "ipv6": series(
-        Repeat(series(Repeat(chars("09", "af"), 1, 4), LiteralText(":")), 7, 7), Repeat(chars("09", "af"), 1, 4)
-    ),
+    "ipv6": series(Repeat(series(Repeat(_HEX, 1, 4), LiteralText(":")), 7, 7), Repeat(_HEX, 1, 4)),
     "uri": _uri(),
     "duration": _duration(),
 }

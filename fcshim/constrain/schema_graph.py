@@ -35,14 +35,11 @@ def _overlap(one: Keywords, other: Keywords) -> bool:
         return False
     if one.values is not None and other.values is not None:
         return _share_values(one.values, other.values)
-    return kinds != {"object"} or not _is_discriminated(one, other)
-
-
-def _is_discriminated(one: Keywords, other: Keywords) -> bool:
-    """Return whether a member that both require has other values in each."""
+    if kinds != {"object"}:
+        return True
     required = other.required_values
-    return any(
-        key in required and not _share_values(values, required[key]) for key, values in one.required_values.items()
+    return all(
+        key not in required or _share_values(values, required[key]) for key, values in one.required_values.items()
     )
 
 

@@ -266,15 +266,13 @@ class StringSyntax:
         return choice(self._of_kind(rules, kind, minimum, maximum - kind.cost) for kind in kinds)
 
     def _of_kind(self, rules: Rules, kind: _StringKind, minimum: int, maximum: int | None) -> Expression:
+        """Admit `minimum` characters, none of which begins a special token, then others up to `maximum`."""
         more = None if maximum is None else maximum - minimum
-        unit = Repeat(self._unit(rules, kind.name, kind.excluded), 0, more, "characters")
-        return series(self._first_characters(minimum, kind.excluded), unit)
-
-    def _first_characters(self, count: int, excluded: Ranges) -> Expression:
-        """Admit exactly `count` characters, none of which begins a special token."""
-        if not count:
-            return EMPTY
-        return Repeat(self._or_escape(Chars(self._plain_characters(excluded))), count, count, "characters")
+        others = Repeat(self._unit(rules, kind.name, kind.excluded), 0, more, "characters")
+        if not minimum:
+            return others
+        first = self._or_escape(Chars(self._plain_characters(kind.excluded)))
+        return series(Repeat(first, minimum, minimum, "characters"), others)
 
     def _unit(self, rules: Rules, name: str, excluded: Ranges) -> Expression:
         return rules.once(f"{self.name}-{name}", lambda: self._or_escape(Chars(self._safe_characters(excluded))))

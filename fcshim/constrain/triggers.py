@@ -29,7 +29,11 @@ _TOKEN = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 
 def lazy_fields(dialect: Dialect, triggers: Sequence[JSON]) -> dict[str, JSON]:
     """Return the fields that make a grammar wait for one of `triggers`."""
-    return {"grammar_lazy": True, "grammar_triggers": list(triggers), "preserved_tokens": _preserved_tokens(dialect)}
+    # The markers that may be special tokens and that the parser must see: the dialect's, and reasoning tags.
+    reasoning = [tag for tags in REASONING_TAGS for tag in tags]
+    own = (*dialect.section.openers(), *dialect.openers(), *dialect.closers(), dialect.quote, *dialect.turn.tokens)
+    preserved = dict.fromkeys(token for text in (*own, *reasoning) for token in _TOKEN.findall(text))
+    return {"grammar_lazy": True, "grammar_triggers": list(triggers), "preserved_tokens": list(preserved)}
 
 
 def partial_marker_trigger(marker: str) -> JSON:
@@ -51,10 +55,3 @@ def _trigger(pattern: str) -> JSON:
 
 def _literal(text: str) -> str:
     return _REGEX_SPECIAL.sub(r"\\\g<0>", text)
-
-
-def _preserved_tokens(dialect: Dialect) -> list[str]:
-    """Return the markers that may be special tokens and that the parser must see: the dialect's, and reasoning tags."""
-    reasoning = [tag for tags in REASONING_TAGS for tag in tags]
-    own = (*dialect.section.openers(), *dialect.openers(), *dialect.closers(), dialect.quote, *dialect.turn.tokens)
-    return list(dict.fromkeys(token for text in (*own, *reasoning) for token in _TOKEN.findall(text)))

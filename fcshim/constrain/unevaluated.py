@@ -20,7 +20,11 @@ def close(alternative: Alternative) -> Alternative:
     if "unevaluatedProperties" in schema:
         closing |= _other_members(alternative, schema.pop("unevaluatedProperties"))
     if "unevaluatedItems" in schema and not any("contains" in part for part in alternative):
-        closing |= _other_elements(alternative, schema.pop("unevaluatedItems"))
+        closing["items"] = schema.pop("unevaluatedItems")
+        if _evaluates_all(alternative, "items", "unevaluatedItems"):
+            closing["items"] = True
+        else:
+            closing["prefixItems"] = [True] * max(len(first_elements(part)) for part in alternative)
     return (schema, *alternative[1:], closing)
 
 
@@ -32,13 +36,6 @@ def _other_members(alternative: Alternative, schema: JSON) -> dict[str, JSON]:
         named = [part.get(keyword) for part in alternative if keyword not in list_of(part.get(NOT_EVALUATED))]
         found[keyword] = dict.fromkeys((key for names in named if isinstance(names, dict) for key in names), True)
     return found
-
-
-def _other_elements(alternative: Alternative, schema: JSON) -> dict[str, JSON]:
-    if _evaluates_all(alternative, "items", "unevaluatedItems"):
-        return {"items": True}
-    first = max(len(first_elements(part)) for part in alternative)
-    return {"prefixItems": [True] * first, "items": schema}
 
 
 def _evaluates_all(alternative: Alternative, keyword: str, unevaluated: str) -> bool:

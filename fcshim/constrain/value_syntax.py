@@ -1,6 +1,7 @@
 """How a dialect writes values: strings, literals, brackets, keys and arguments. The base class writes JSON.
 
-Rule: the dialect's parser reads every written text as the same value; a value that cannot be written gives None.
+Rule: the dialect's parser reads every written text as the same value; a value that cannot be written gives None. The
+keys and literals of Python and Gemma are written by the functions that the prompt's templates use (`prompt.notation`).
 """
 
 import json
@@ -10,8 +11,9 @@ from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import Expression, LiteralText, Repeat, chars, choice, optional, series
 from fcshim.constrain.numbers import NUMBER
 from fcshim.constrain.rules import Rules
-from fcshim.constrain.strings import JSON_ESCAPE, StringSyntax
+from fcshim.constrain.strings import JSON_ESCAPE, MULTILINE, PYTHON_ESCAPE, StringSyntax
 from fcshim.events import JSON
+from fcshim.prompt.notation import gemma_literal, python_arguments, python_literal
 
 TypedExpression = tuple[str, Expression]
 """A JSON Schema type, and the expression of values of this type."""
@@ -26,6 +28,10 @@ _MAX_ANY_DEPTH = 2
 """Nesting of containers where the schema allows any value."""
 _MAX_EXCLUDED_KEYS = 1_000
 """Characters of the names of one object that other keys are kept apart from: each becomes a rule."""
+_PLACEHOLDER = "\ue000"
+_MAX_PLAIN_NAME = 60
+"""Longest argument name that is written as `name=`. The parser decides where a string ends by the next `name=`, and
+looks only so far; a longer name is written as `**{"name": value}`."""
 
 
 class ValueSyntax:
@@ -144,6 +150,61 @@ class DocumentSyntax(ValueSyntax):
     """JSON documents: any value may be nested deeper than in arguments."""
 
     any_rule_name, any_depth = "some", 6
+
+
+class PythonSyntax(ValueSyntax):
+    """Python literals as keyword arguments: `a=1, b="x"`, and `**{"a b": 1}` for a name that is not an identifier."""
+
+    strings = StringSyntax("string", escape=PYTHON_ESCAPE)
+    arguments = Brackets("", COMMA, "")
+
+    def literal(self, value: JSON, *, argument: bool) -> str | None:  # noqa: ARG002 - both are alike
+        """Write one value."""
+        return python_literal(value)
+
+    def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:
+        """Write a keyword argument."""
+        name, _, closing = python_arguments(json.dumps({key: _PLACEHOLDER})).partition(python_literal(_PLACEHOLDER))
+        if len(key) > _MAX_PLAIN_NAME and not closing:
+            name, closing = f"**{{{python_literal(key)}: ", "}"
+        return series(LiteralText(name), choice(value for _, value in values), LiteralText(closing))
+
+    def free_arguments(
+        self, rules: Rules, values: Sequence[TypedExpression], minimum: int = 0, maximum: int | None = None
+    ) -> Expression:
+        """Admit arguments with names that the schema does not list."""
+        value = rules.share(choice(value for _, value in values))
+        part = rules.share(series(identifier_key(rules), LiteralText("="), value))
+        return self.arguments.with_free_keys(part, minimum, maximum, rules)
+
+
+class GemmaSyntax(ValueSyntax):
+    """Gemma's values, with strings between special tokens: `k:<|"|>x<|"|>,n:[1,2]`."""
+
+    array = Brackets("[", LiteralText(","), "]")
+    members = arguments = Brackets("{", LiteralText(","), "}")
+    colon = LiteralText(":")
+    has_string_keys = False
+
+    def __init__(self, quote: str) -> None:
+        self._quote = quote
+        self.strings = StringSyntax("string", quote=quote, ranges=MULTILINE, markers=(quote,))
+
+    def literal(self, value: JSON, *, argument: bool) -> str | None:  # noqa: ARG002 - both are alike
+        """Write one value."""
+        return gemma_literal(value, self._quote)
+
+    def member(self, key: str, value: Expression) -> Expression:
+        """Write a member of an object."""
+        return series(LiteralText(gemma_literal({key: 0}, self._quote)[1:-2]), value)
+
+    def free_key(self, rules: Rules) -> Expression:
+        """Admit an identifier, written without quotes."""
+        return identifier_key(rules)
+
+    def other_key(self, rules: Rules, names: Collection[str], *, argument: bool) -> Expression | None:  # noqa: ARG002
+        """Admit none: keys have no quotes."""
+        return None
 
 
 def identifier_key(rules: Rules) -> Expression:

@@ -223,7 +223,9 @@ class _GbnfWriter(_RuleWriter):
     def _repetition(self, inner: str, part: Repeat) -> str:
         minimum, maximum = part.minimum, repeat_limit(part, self._limits)
         if inner.startswith("(") and (maximum != 1 or "{" in inner):
-            inner = self._group(inner)
+            group = self._groups.setdefault(inner, f"group{len(self._groups)}")
+            self._lines[group] = inner[1:-1]
+            inner = group
         if maximum is None:
             return f"{inner}*" if not minimum else f"{inner}{{{minimum},}}"
         return " ".join(filter(None, [self._exactly(inner, minimum), self._up_to(inner, maximum - minimum)])) or '""'
@@ -240,12 +242,6 @@ class _GbnfWriter(_RuleWriter):
         block = self._block(inner)
         fewer = f"{block}{{0,{blocks - 1}}} {inner}{{0,{_BLOCK - 1}}}"
         return f"({fewer} | {block}{{{blocks}}}" + (f" {inner}{{0,{rest}}})" if rest else ")")
-
-    def _group(self, inner: str) -> str:
-        if inner not in self._groups:
-            name = self._groups[inner] = f"group{len(self._groups)}"
-            self._lines[name] = inner[1:-1]
-        return self._groups[inner]
 
     def _block(self, inner: str) -> str:
         if inner not in self._blocks:

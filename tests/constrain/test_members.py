@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fcshim.constrain.literals import GemmaSyntax, PythonSyntax
 from fcshim.constrain.rules import Rules
+from fcshim.constrain.value_syntax import GemmaSyntax, PythonSyntax
 from fcshim.constrain.values import arguments
 from tests.constrain.test_values import grammar_of, member
 

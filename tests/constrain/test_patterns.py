@@ -12,7 +12,8 @@ from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.constraint import dialect_note
 from fcshim.constrain.derivative import derivative
 from fcshim.constrain.grammar import ROOT, Grammar
-from fcshim.constrain.patterns import read_pattern, with_length
+from fcshim.constrain.patterns import analyse_expression, read_pattern, with_length
+from fcshim.constrain.regex import read_regex
 from fcshim.events import ToolCallEnd
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
@@ -182,3 +183,24 @@ def test_a_sampler_keeps_few_states() -> None:
         assert rest is not None
 
         assert len(getattr(rest.rules[ROOT], "options", ())) < 20
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "restarts"),
+    [
+        (r"^[a-z]+(-[a-z]+)*$", True, True),
+        (r"^(a|b)*$", True, True),
+        (r"^(a{1,3}b)*$", True, True),
+        (r"^[a-z.]+\.[a-z]+$", False, True),
+        (r"^(a*|ab*)$", False, True),
+        (r"^a?a?a?$", True, True),
+        (r"^(a+)+$", True, False),
+        (r"^(a|ab)*$", True, False),
+        (r"^(a?)*$", True, False),
+        (r"^(a?){9}$", True, True),
+    ],
+)
+def test_ambiguous_ends_and_restarts_of_repetitions_are_found(text: str, *, ends: bool, restarts: bool) -> None:
+    found = analyse_expression(read_regex(text))
+
+    assert (ends, restarts) == (found.ends_determined, found.restarts_determined)
