@@ -83,32 +83,21 @@ def shortened_steps(
     steps: Sequence[HistoryStep], shortened: frozenset[tuple[int, int]], maximum: int
 ) -> list[HistoryStep]:
     """Return the steps with results of at most `maximum` characters, `MIN_RESULT` for `shortened` ones."""
-    return [
-        _shortened_step(step, number, shortened, maximum) if shortened or _has_longer_result(step, maximum) else step
-        for number, step in enumerate(steps)
-    ]
-
-
-def _has_longer_result(step: HistoryStep, maximum: int) -> bool:
-    for message in step.input_messages:  # a generator takes three times as long
-        if isinstance(message, ToolMessage) and len(text_of(message.content)) > maximum > 0:
-            return True
-    return False
+    return [_shortened_step(step, number, shortened, maximum) for number, step in enumerate(steps)]
 
 
 def _shortened_step(step: HistoryStep, number: int, shortened: frozenset[tuple[int, int]], maximum: int) -> HistoryStep:
-    inputs = tuple(
-        _shortened_result(message, _min_result(maximum) if (number, at) in shortened else maximum)
-        if isinstance(message, ToolMessage)
-        else message
-        for at, message in enumerate(step.input_messages)
-    )
-    return step if inputs == step.input_messages else HistoryStep(step.assistant_messages, inputs)
-
-
-def _shortened_result(result: ToolMessage, limit: int) -> ToolMessage:
-    content = shorten_content(result.content, limit)
-    return result if content is result.content else msgspec.structs.replace(result, content=content)
+    """Return the step with shorter results; the step itself where all of them are short enough."""
+    changed: dict[int, ToolMessage] = {}
+    for at, message in enumerate(step.input_messages):
+        if isinstance(message, ToolMessage):
+            limit = _min_result(maximum) if (number, at) in shortened else maximum
+            if len(text_of(message.content)) > limit > 0:
+                changed[at] = msgspec.structs.replace(message, content=shorten_content(message.content, limit))
+    if not changed:
+        return step
+    inputs = tuple(changed.get(at, message) for at, message in enumerate(step.input_messages))
+    return HistoryStep(step.assistant_messages, inputs)
 
 
 class _BudgetPlanner:
@@ -131,15 +120,12 @@ class _BudgetPlanner:
             if number >= KEPT_STEPS:
                 self._shortenable.extend(self._savings(number - KEPT_STEPS))
             if self._used > self._limit:
-                self._shorten_results()
+                while self._shortenable and self._used > self._limit * 3 // 4:
+                    position, saved = self._shortenable.popleft()
+                    self._shortened.add(position)
+                    self._used -= saved
                 self._shorten_listing(number)
         return BudgetPlan(self._level, frozenset(self._shortened), self._used // CHARACTERS_PER_TOKEN)
-
-    def _shorten_results(self) -> None:
-        while self._shortenable and self._used > self._limit * 3 // 4:
-            position, saved = self._shortenable.popleft()
-            self._shortened.add(position)
-            self._used -= saved
 
     def _shorten_listing(self, number: int) -> None:
         if self._used <= self._limit:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from jinja2 import TemplateNotFound
 
 from fcshim.errors import ConfigError
-from fcshim.events import JSON, ToolCallEnd
+from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.stream import StreamParser
@@ -93,15 +93,16 @@ def _read(dialect: Dialect, pieces: Sequence[str]) -> str:
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         return f"the parser raised {error!r}"
     reply = fold(EventUnescaper(escaper_for(dialect)).apply(events))
-    text = f"the text {reply.text!r}" if reply.text.strip() else ""
-    return ", ".join(filter(None, [*map(_shown_end, reply.tool_calls), text])) or "nothing"
-
-
-def _shown_end(end: ToolCallEnd) -> str:
-    if end.error is not None:
-        return f"{end.tool_call_name} with an error ({end.error.message})"
-    shown = _shown([(end.tool_call_name, json.loads(end.tool_call_arguments_complete))])
-    return f"{shown} with other types" if end.coerced else shown
+    found: list[str] = []
+    for end in reply.tool_calls:
+        if end.error is not None:
+            found.append(f"{end.tool_call_name} with an error ({end.error.message})")
+        else:
+            call = _shown([(end.tool_call_name, json.loads(end.tool_call_arguments_complete))])
+            found.append(f"{call} with other types" if end.coerced else call)
+    if reply.text.strip():
+        found.append(f"the text {reply.text!r}")
+    return ", ".join(found) or "nothing"
 
 
 def _shown(calls: Sequence[SampleCall]) -> str:

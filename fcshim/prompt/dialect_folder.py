@@ -166,7 +166,13 @@ def _build_row(kind: type[_Row], values: Mapping[str, Any], location: str, body:
     unknown = [name for name in values if name not in fields]
     if unknown:
         raise ConfigError(f"{location}: unknown key {unknown[0]!r}; expected one of {', '.join(fields)}")
-    missing = [field.name for field in fields.values() if _is_required(field) and field.name not in values]
+    missing = [
+        field.name
+        for field in fields.values()
+        if field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+        and field.name not in values
+    ]
     if missing:
         raise ConfigError(f"{location}: expected {', '.join(map(repr, missing))}")
     try:
@@ -175,10 +181,6 @@ def _build_row(kind: type[_Row], values: Mapping[str, Any], location: str, body:
     except msgspec.ValidationError as error:
         raise ConfigError(f"{location}: {error}") from error
     return kind(**typed, **({"body": body} if body is not None else {}))
-
-
-def _is_required(field: "dataclasses.Field[Any]") -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _check_templates(dialect: Dialect, folder: Path) -> None:

@@ -140,17 +140,17 @@ class ResultMatcher:
         slots = _CallSlots(calls)
         others = [result for result in results if not slots.assign(result)]
         self.record(calls)
-        return [*slots.matched(), *map(self._unmatched, others)]
+        matched = slots.matched()
+        for result in others:
+            known = self._names_by_id.get(result.tool_call_id)
+            name, note = result.name or known or "unknown", NO_CALL if known is None else LATE_RESULT
+            matched.append(MatchedResult(name, result.content, result.is_error, note))
+        return matched
 
     def record(self, calls: Iterable[ToolCall]) -> None:
         """Record the calls of a step: a later one may have a result of theirs."""
         for call in calls:
             self._names_by_id[call.id] = call.name
-
-    def _unmatched(self, result: ToolMessage) -> MatchedResult:
-        known = self._names_by_id.get(result.tool_call_id)
-        name = result.name or known or "unknown"
-        return MatchedResult(name, result.content, result.is_error, NO_CALL if known is None else LATE_RESULT)
 
 
 class _CallSlots:
@@ -343,8 +343,12 @@ class TurnWriter:
             if calls:
                 self._matcher.record(calls)
             self._since_format += written.size
-            needs_reminder = self._reminder_interval and self._since_format >= self._reminder_interval
-            turns += self._with_reminder(written.turns) if needs_reminder and step.input_messages else written.turns
+            turns += written.turns
+            if self._reminder_interval and self._since_format >= self._reminder_interval and step.input_messages:
+                # Later requests repeat the reminder, so that their prompts start alike.
+                self._since_format = 0
+                reminder = (TextPart(render_reminder(self._dialect)),)
+                turns[-1] = UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))
         return turns
 
     def _cached_step(
@@ -362,7 +366,9 @@ class TurnWriter:
         texts = _texts_of(step)
 
         def write() -> WrittenStep:
-            return self._write_step(step, calls, self._escape_for(texts), with_reasoning, later_description)
+            # One search shows of most steps that none of their texts has a marker.
+            is_plain = sum(map(len, texts)) <= _MAX_JOINED and self._escape.has_nothing_to_escape(texts)
+            return self._write_step(step, calls, str if is_plain else self._escape, with_reasoning, later_description)
 
         return self._escape.cached(
             ("step", self._style, with_reasoning, later_description, *texts),
@@ -386,12 +392,6 @@ class TurnWriter:
             turns += self._input_turns(step, calls, escape, later_description)
         return WrittenStep(tuple(turns), sum([len(text_of(turn.content)) for turn in turns]))
 
-    def _escape_for(self, texts: Sequence[str]) -> Escape:
-        """Return the function that escapes these texts: `str` if one search finds no marker in any of them."""
-        if sum(map(len, texts)) <= _MAX_JOINED and self._escape.has_nothing_to_escape(texts):
-            return str
-        return self._escape
-
     def _input_turns(
         self, step: HistoryStep, calls: Sequence[ToolCall], escape: Escape, later_description: str
     ) -> list[TextTurn]:
@@ -407,12 +407,6 @@ class TurnWriter:
                 turns.append(UserMessage(self._content(message.content, escape)))
         return turns
 
-    def _with_reminder(self, turns: Sequence[TextTurn]) -> Sequence[TextTurn]:
-        """Append the call format. Later requests repeat it, so that their prompts start alike."""
-        self._since_format = 0
-        reminder = (TextPart(render_reminder(self._dialect)),)
-        return [*turns[:-1], UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))]
-
     def _content(self, content: Content, escape: Escape) -> Content:
         return escape_content(content, escape, media=self._profile.media)
 
@@ -424,7 +418,12 @@ class TurnWriter:
     ) -> AssistantMessage:
         content = self._content(message.content, escape)
         if message.tool_calls:
-            written = [(escape(call.name), self._written_arguments(call, escape)) for call in message.tool_calls]
+            written: list[tuple[str, str]] = []
+            for call in message.tool_calls:
+                arguments = self._arguments.write(call.arguments)
+                # Repaired arguments have not been searched for markers yet.
+                escape_arguments = escape if arguments is call.arguments else self._escape
+                written.append((escape(call.name), escape_arguments(arguments)))
             calls = (TextPart(self._history.write_calls(written)),)
             # Text before a call often ends with a newline: then the prompt repeats exactly what the model wrote.
             content = join_contents([content, calls], "" if text_of(content).endswith("\n") else "\n")
@@ -434,22 +433,17 @@ class TurnWriter:
             return AssistantMessage(join_contents([(tagged,), content], "\n\n"))
         return AssistantMessage(content, reasoning=reasoning)
 
-    def _written_arguments(self, call: ToolCall, escape: Escape) -> str:
-        """Return the arguments as strict JSON, escaped; repaired arguments have not been searched for markers yet."""
-        written = self._arguments.write(call.arguments)
-        return escape(written) if written is call.arguments else self._escape(written)
-
     def _result_turn(self, results: Sequence[MatchedResult], escape: Escape) -> UserMessage:
-        text = "\n".join(filter(None, [self._render_result(result, escape) for result in results]))
+        texts: list[str] = []
+        for result in results:
+            content = text_of(escape_content(result.content, escape, media=False))
+            written = self._history.write_result(escape(result.name), content, is_error=result.is_error)
+            texts.append(f"{result.note}\n{written}" if result.note else written)
+        text = "\n".join(filter(None, texts))
         if self._after_results:
             text = f"{text}\n\n{self._after_results}"
         media = [part for result in results for part in result.content if isinstance(part, MediaPart)]
         return UserMessage((*((TextPart(text),) if text else ()), *(media if self._profile.media else ())))
-
-    def _render_result(self, result: MatchedResult, escape: Escape) -> str:
-        text = text_of(escape_content(result.content, escape, media=False))
-        written = self._history.write_result(escape(result.name), text, is_error=result.is_error)
-        return f"{result.note}\n{written}" if result.note else written
 
 
 def as_system_note(content: Content) -> Content:
@@ -496,13 +490,9 @@ def write_history(
         return _with_user_first(turns, profile)
     if profile.system_role:
         return (SystemMessage(system_text), *_with_user_first(turns, profile))
-    return _merged_into_user(system_text, turns)
-
-
-def _merged_into_user(system: Content, turns: list[TextTurn]) -> tuple[Message, ...]:
     if turns and isinstance(turns[0], UserMessage):
-        return (UserMessage(join_contents([system, turns[0].content], "\n\n")), *turns[1:])
-    return (UserMessage(system), *turns)
+        return (UserMessage(join_contents([system_text, turns[0].content], "\n\n")), *turns[1:])
+    return (UserMessage(system_text), *turns)
 
 
 def _with_user_first(turns: list[TextTurn], profile: Profile) -> tuple[Message, ...]:

@@ -17,6 +17,7 @@ Rule: a level depends only on the tools, the tool choice and the steps. Required
 the client's order.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
@@ -57,22 +58,19 @@ def select_tools(
     relevance = Relevance(tools)
     first = next((step for step in steps if step.has_user_message), None)
     scores = relevance.scores(_user_words(first, _MAX_FIRST_REQUEST) if first else ())
-    families = _category_scores(tools, scores)
-    ranked = sorted(range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at], -families[at]))
+    best_in = defaultdict[str, float](float)  # by category: who needs one of its tools may need the others too
+    for tool, score in zip(tools, scores, strict=True):
+        if tool.category:
+            best_in[tool.category] = max(score, best_in[tool.category])
+    ranked = sorted(
+        range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at], -best_in[tools[at].category])
+    )
     count = max(maximum, sum(tool.name in demanded for tool in tools))
     described = set(ranked[:count])
     described_tools = tuple(tool for at, tool in enumerate(tools) if at in described)
     name_only = tuple(tool for at, tool in enumerate(tools) if at not in described)
     later = _described_later(tools, steps, escape, relevance, described, first)
     return ToolSelection(described_tools, name_only, later)
-
-
-def _category_scores(tools: Sequence[Tool], scores: Sequence[float]) -> list[float]:
-    """Return for each tool the best score in its category: who needs one of them may need the others too."""
-    best: dict[str, float] = {}
-    for tool, score in zip(tools, scores, strict=True):
-        best[tool.category] = max(score, best.get(tool.category, 0.0))
-    return [best[tool.category] if tool.category else 0.0 for tool in tools]
 
 
 def split_loaded(

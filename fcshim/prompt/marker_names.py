@@ -5,7 +5,6 @@ ends. Most text has brackets, but few different names after them, so that each n
 cannot be a marker's are remembered, up to a limit.
 """
 
-import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -39,16 +38,6 @@ _TAG_NAMES = {
 _FIND_TAG_NAMES = {first: re.compile(pattern).findall for first, pattern in _TAG_NAMES.items()}
 
 
-@functools.cache
-def _bracket_names(*, numbers: bool) -> Callable[[str], list[str]]:
-    """Return the search for names in square brackets.
-
-    Numbers (`x[0]`, the times of a log) stand there in all text, and each would be another name to remember.
-    """
-    no_number = "" if numbers else r"(?!\d++[\s\]])"
-    return re.compile(rf"\[{_SKIPPED}{no_number}({_NAME})[\s{INVISIBLE}]*+\]").findall
-
-
 _MAX_NAMES, _MAX_LENGTH = 4_096, 64
 """How many ordinary names are remembered, and how long they may be: some 0.5 MB, and more than a conversation has."""
 
@@ -64,7 +53,9 @@ class MarkerNames:
         self._brackets = frozenset(brackets)
         names = (re.match(_NAME, beginning.lower().lstrip("_")) for beginning in beginnings)
         self._beginnings = tuple({name[0] for name in names if name is not None})
-        self._find_brackets = _bracket_names(numbers=any(key.isdecimal() for key in self._brackets))
+        # Numbers (`x[0]`, the times of a log) are in brackets in all text, and each would be another name to remember.
+        no_number = "" if any(key.isdecimal() for key in self._brackets) else r"(?!\d++[\s\]])"
+        self._find_brackets = re.compile(rf"\[{_SKIPPED}{no_number}({_NAME})[\s{INVISIBLE}]*+\]").findall
         self._ordinary_tags = OrdinaryNames(self._may_begin_tag)
         self._ordinary_brackets = OrdinaryNames(lambda name: name_key(name) in self._brackets)
 

@@ -44,16 +44,15 @@ def gemma_literal(value: JSON, quote: str) -> str:
         case str():
             return json.dumps(value, ensure_ascii=False) if quote in value else f"{quote}{value}{quote}"
         case dict():
-            members = (f"{_gemma_key(key, quote)}:{gemma_literal(item, quote)}" for key, item in value.items())
+            members = (
+                f"{key if _KEY.fullmatch(key) else gemma_literal(key, quote)}:{gemma_literal(item, quote)}"
+                for key, item in value.items()
+            )
             return "{" + ",".join(members) + "}"
         case list():
             return "[" + ",".join(gemma_literal(item, quote) for item in value) + "]"
         case _:
             return json.dumps(value)
-
-
-def _gemma_key(key: str, quote: str) -> str:
-    return key if _KEY.fullmatch(key) else gemma_literal(key, quote)
 
 
 def gemma_schema(schema: JSON) -> JSON:

@@ -85,6 +85,11 @@ def plain_markers(dialect: Dialect) -> Iterator[PlainMarker]:
     starts = (*dialect.openers(), *dialect.section.openers())
     results = (dialect.result.open, *dialect.result.opens, dialect.result.close)
     others = (*dialect.closers(), *dialect.turn.tokens, *results, *header_words(dialect.body))
+    body = dialect.body
+    # Whether white space may stand before a tool's name in a header.
+    before_space = not isinstance(body, HeaderShape) or (body.match_header("x\n{", 0) is None) == (
+        body.match_header(" x\n{", 0) is None
+    )
     words = {_without_emphasis(text) for text in starts if _WORDS.fullmatch(text)}
     for marker in dict.fromkeys(map(_without_emphasis, (*starts, *others))):
         if marker.startswith("```"):
@@ -92,11 +97,11 @@ def plain_markers(dialect: Dialect) -> Iterator[PlainMarker]:
             if language not in _COMMON_LANGUAGES:
                 yield PlainMarker(marker, "```", re.escape(language), language)
         elif marker not in words:
-            yield from plain_marker(marker, before_space=_may_begin_with_space(dialect.body))
-        elif _begins_with_json(dialect.body):
+            yield from plain_marker(marker, before_space=before_space)
+        elif all(isinstance(each, JsonShape) for each in _bodies(body)):
             for word in plain_marker(marker):
                 yield replace(word, lookahead=_BEFORE_JSON, partial_lookahead=_PARTIAL_SPACE)
-        elif not _has_header(dialect.body):
+        elif not _has_header(body):
             yield from plain_marker(marker)
 
 
@@ -144,17 +149,6 @@ def _has_header(body: Body) -> bool:
     return all(
         bool(each.words) if isinstance(each, HeaderShape) else isinstance(each, TaggedCalls) and each.header is not None
         for each in _bodies(body)
-    )
-
-
-def _begins_with_json(body: Body) -> bool:
-    return all(isinstance(each, JsonShape) for each in _bodies(body))
-
-
-def _may_begin_with_space(body: Body) -> bool:
-    """Return whether white space may stand before a tool's name in a header."""
-    return not isinstance(body, HeaderShape) or (body.match_header("x\n{", 0) is None) == (
-        body.match_header(" x\n{", 0) is None
     )
 
 

@@ -50,13 +50,10 @@ def _words(run: str) -> Iterator[str]:
     at = 0
     for unspaced in _UNSPACED.finditer(run):
         yield from _case_parts(run[at : unspaced.start()])
-        yield from _bigrams(unspaced[0])
+        text = unspaced[0]
+        yield from (text[first : first + 2] for first in range(max(len(text) - 1, 1)))
         at = unspaced.end()
     yield from _case_parts(run[at:])
-
-
-def _bigrams(text: str) -> Iterator[str]:
-    yield from (text[at : at + 2] for at in range(max(len(text) - 1, 1)))
 
 
 def _case_parts(run: str) -> Iterator[str]:
@@ -110,16 +107,15 @@ class Relevance:
             postings = self._postings.get(word, ())
             weight = math.log(1 + (len(self._documents) - len(postings) + 0.5) / (len(postings) + 0.5))
             for at in postings:
-                scores[at] += weight * self._term_score(word, self._documents[at])
+                document = self._documents[at]
+                count = document.counts[word]
+                frequency = count * (K1 + 1) / (count + K1 * (1 - B + B * document.length / self._mean))
+                scores[at] += weight * frequency
         return scores
 
     def matches_name(self, at: int, words: Sequence[str]) -> bool:
         """Return whether one of the words is in the tool's name."""
         return any(word in self._documents[at].name for word in words if word not in _STOP_WORDS)
-
-    def _term_score(self, word: str, document: _ToolDocument) -> float:
-        count = document.counts[word]
-        return count * (K1 + 1) / (count + K1 * (1 - B + B * document.length / self._mean))
 
 
 def _document(tool: Tool) -> _ToolDocument:

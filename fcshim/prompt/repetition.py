@@ -70,8 +70,8 @@ def find_repetition(messages: Sequence[Message], repeatable: Sequence[str] = ())
         if found and seen.issuperset(found):
             stall.add(step, found)
             continue
-        if not found and _is_turn_of_user(step):
-            seen.clear()
+        if not found and step.has_user_message and not step.results:
+            seen.clear()  # the user has spoken, not an agent that adds a reminder to results
         kept += stall.steps()
         counts += stall.counts()
         stall = _Stall()
@@ -132,8 +132,3 @@ def _results_of(step: HistoryStep, repeatable: Sequence[str]) -> set[tuple[CallK
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _is_turn_of_user(step: HistoryStep) -> bool:
-    """Return whether the user has spoken, rather than an agent that adds a reminder to results."""
-    return step.has_user_message and not step.results

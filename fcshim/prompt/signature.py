@@ -153,11 +153,11 @@ class _TypeWriter:
         return f"({item})[]" if " " in item and item[0] != "{" else f"{item}[]"
 
     def _object(self, schema: dict[str, JSON], depth: int) -> str:
-        members = [
-            f"{_key(key)}{'' if required else '?'}: {self.type_of(member, depth + 1)}"
-            f"{_comment(self.description_of(member))}"
-            for key, member, required in _members(schema)
-        ]
+        members: list[str] = []
+        for key, member, required in _members(schema):
+            text = self.description_of(member).replace("*/", "* /")
+            comment = f" /*{text.removeprefix(':')} */" if text else ""
+            members.append(f"{_key(key)}{'' if required else '?'}: {self.type_of(member, depth + 1)}{comment}")
         others = schema.get("additionalProperties")
         if isinstance(others, dict):
             members.append(f"[key: string]: {self.type_of(others, depth + 1)}")
@@ -220,10 +220,6 @@ def _key(name: str) -> str:
 
 def _json_text(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _comment(text: str) -> str:
-    return f" /*{text.replace('*/', '* /').removeprefix(':')} */" if text else ""
 
 
 def _indented(text: str) -> str:
