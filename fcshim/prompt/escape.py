@@ -26,17 +26,26 @@ from collections.abc import Callable, Iterable, Iterator
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
-from fcshim.parse.machine.known_markers import CHAT_TURN_MARKERS, REASONING_TAGS
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
-from fcshim.prompt.marker_names import INVISIBLE, MarkerNames, name_key
+from fcshim.prompt.marker_names import (
+    BEGINNINGS,
+    BRACKET_KEYS,
+    CLOSED_KEYS,
+    INVISIBLE,
+    OPEN_KEYS,
+    PIPED,
+    TURNS,
+    MarkerNames,
+    keys_of,
+    name_key,
+)
 from fcshim.prompt.plain_markers import (
     PIECE,
     PendingTail,
     PlainMarker,
     PlainMarkers,
     cut_pieces,
-    header_words,
     plain_marker,
     plain_markers,
 )
@@ -75,46 +84,7 @@ class UnescapePass:
         return rest
 
 
-# What no dialect, turn or reasoning tag of `parse` says: results and calls of other model families (another parser may
-# read the reply after fcshim), and tokens of chat templates.
-# Tags that are markers by their name alone, whatever follows it. Case, hyphens, underscores, a namespace
-# (`minimax:tool_call`) and invisible characters are ignored.
-_TAGS = (
-    "invoke", "tool_result", "tool_code", "tool_outputs", "function_results",
-    "start_function_declaration", "end_function_declaration", "thought", "reasoning",
-    # turns of Gemma and SmolVLM; `system_note` marks system messages after the first turn (`turns.as_system_note`)
-    "end_of_turn", "end_of_utterance", "system_note",
-)  # fmt: skip
-# Tags that are tokens only with `>` directly after the name; otherwise they are too common (`<s`, `<sys/types.h>`).
-_CLOSED_TAGS = (
-    "s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "eot", "eod",
-    "media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token",  # llama-server, Gemma
-)  # fmt: skip
-# Control tokens in square brackets, of the Mistral family.
-_BRACKETS = (
-    "AVAILABLE_TOOLS", "TOOL_CONTENT", "SYSTEM_PROMPT", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO",
-    "PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS",
-)  # fmt: skip
-
-
-def markers(dialect: Dialect) -> tuple[str, ...]:
-    """Return the markers of a dialect's calls and results that are tags or tokens; `plain_markers` has the others."""
-    own = (*dialect.call_markers(), *dialect.section.openers(), dialect.result.open, dialect.result.close)
-    return tuple(marker for marker in own if marker[:1] in {"<", "＜", "["})
-
-
-_TURNS = sorted({*CHAT_TURN_MARKERS, *(tag.strip() for pair in REASONING_TAGS for tag in pair)})
-"""Turn markers and reasoning tags: a copied closing tag would end reasoning early."""
-_TOKENS = [
-    *(token for row in DIALECTS.values() for token in (*row.turn.tokens, row.quote, *header_words(row.body))),
-    *_TURNS,
-]
-_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
-# Markers without a closing bracket (attributes may follow) match whatever comes after them; markers with a bar inside
-# are not covered by the pattern of names.
-_PIPED = [marker.lstrip("</") for marker in _MARKERS if re.match(r"</?\w+\|\w", marker)]
-_BEGINNINGS = [*(marker[1:] for marker in _MARKERS if marker[-1] not in ">]"), *_PIPED]
-_UNFINISHED = "|".join(map(re.escape, _BEGINNINGS)) or r"(?!)"
+_UNFINISHED = "|".join(map(re.escape, BEGINNINGS)) or r"(?!)"
 
 _GAP = rf"[\s{INVISIBLE}]{{0,8}}+"  # bounded, so that a stream holds back a bounded tail
 # The opening character may itself be escaped, as an HTML entity or in JSON (Go's encoder does so): a model decodes
@@ -145,27 +115,12 @@ def _prefixes(*words: str) -> str:
 
 _OPEN_PREFIX = _prefixes("&lt;", "&#000060;", "&#60;", "&#x00003c;", "&#x3c;", "\\u003c", "\\x3c")
 _END_PREFIX = _prefixes("&gt;", "&#62;", "&#x3e;", "\\u003e", "\\x3e")
-_PIPED_PREFIX = _prefixes(*_PIPED)
+_PIPED_PREFIX = _prefixes(*PIPED)
 _PENDING = re.compile(
     rf"(?:(?i:{_OPEN_PREFIX})|{_OPEN}(?:(?<=_){_GAP}(?:\\|(?:\\?/{_GAP})?"
     rf"(?:\|{_GAP}(?:{_BARRED}{_GAP}(?:[|｜]{_GAP})?(?i:{_END_PREFIX})?)?"
     rf"|(?P<name>{_NAME})(?P<after>{_GAP}(?i:{_END_PREFIX})?)|(?i:{_PIPED_PREFIX}))?))?)\Z"
 )
-
-
-def _keys(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(filter(None, map(name_key, names)))
-
-
-def _whole_tags(tags: Iterable[str]) -> list[str]:
-    return [tag.strip("</>") for tag in tags if re.fullmatch(r"</?[\w:]+>", tag)]
-
-
-_NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
-_TOKENS_IN_BRACKETS = [token.strip("[/]") for token in _TOKENS if re.fullmatch(r"\[/?\w+\]", token)]
-_OPEN_KEYS = _keys((*_TAGS, *_NAMES, *_whole_tags(_TURNS)))
-_CLOSED_KEYS = _keys((*_CLOSED_TAGS, *_whole_tags(_TOKENS)))
-_BRACKET_KEYS = _keys((*_BRACKETS, *_NAMES, *_TOKENS_IN_BRACKETS))
 
 
 _CUT = re.compile(
@@ -183,16 +138,16 @@ class MarkerEscaper:
 
     def __init__(self, custom: Dialect | None = None) -> None:
         own = () if custom is None else tuple(_escapable(custom))
-        keys = _keys(marker.strip("<[/]>") for marker in own if marker[0] in "<＜[")
-        self._open_keys = _OPEN_KEYS | keys
-        self._bracket_keys = _BRACKET_KEYS | keys
-        self._names = MarkerNames(self._open_keys | _CLOSED_KEYS, self._bracket_keys, _BEGINNINGS)
+        keys = keys_of(marker.strip("<[/]>") for marker in own if marker[0] in "<＜[")
+        self._open_keys = OPEN_KEYS | keys
+        self._bracket_keys = BRACKET_KEYS | keys
+        self._names = MarkerNames(self._open_keys | CLOSED_KEYS, self._bracket_keys, BEGINNINGS)
         self._plain_markers = PlainMarkers(self._choose(own))
 
     def _choose(self, own: Iterable[str]) -> list[PlainMarker]:
         """Return the plain markers: those that no tag or other marker in them escapes already."""
         rows = (marker for dialect in DIALECTS.values() for marker in plain_markers(dialect))
-        added = (marker for text in (*own, *_TURNS) for marker in plain_marker(text))
+        added = (marker for text in (*own, *TURNS) for marker in plain_marker(text))
         chosen: list[PlainMarker] = []
         for marker in sorted(dict.fromkeys((*rows, *added)), key=lambda marker: len(marker.text)):
             text = marker.text
@@ -256,7 +211,7 @@ class MarkerEscaper:
         if match["name"] is None:  # full-width bar, barred token, unfinished marker
             return True
         key = name_key(match["name"])
-        return key in self._open_keys or (key in _CLOSED_KEYS and match["end"] not in (None, "]"))
+        return key in self._open_keys or (key in CLOSED_KEYS and match["end"] not in (None, "]"))
 
     def _pending_tail(self, text: str) -> PendingTail | None:
         """Return the tail that may still become an escaped marker."""
@@ -270,7 +225,7 @@ class MarkerEscaper:
     def _may_be_marker(self, pending: re.Match[str]) -> bool:
         if not pending["after"]:
             return True
-        keys = self._bracket_keys if pending["open"] == "[" else _CLOSED_KEYS
+        keys = self._bracket_keys if pending["open"] == "[" else CLOSED_KEYS
         return name_key(pending["name"]) in keys
 
 

@@ -1,13 +1,17 @@
-"""The names of tags and tokens in a text, and which texts have none that could be a marker.
+"""The names of markers that are tags or tokens, and which texts have no name that could be one.
 
-Rule: the test is necessary, not sufficient: it ignores how long a name, a gap or a row of underscores is, and how a tag
-ends. Most text has brackets, but few different names after them, so that each name is judged once, and the names that
-cannot be a marker's are remembered, up to a limit.
+Rule: the test of a text is necessary, not sufficient: it ignores how long a name, a gap or a row of underscores is, and
+how a tag ends. Most text has brackets, but few different names after them, so that each name is judged once, and the
+names that cannot be a marker's are remembered, up to a limit.
 """
 
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
+
+from fcshim.parse.dialects import DIALECTS, Dialect
+from fcshim.parse.machine.known_markers import CHAT_TURN_MARKERS, REASONING_TAGS
+from fcshim.prompt.plain_markers import header_words
 
 # Invisible characters, which a model or a lenient parser ignores.
 INVISIBLE = (
@@ -20,6 +24,66 @@ _IGNORED = re.compile(rf"[_\-{INVISIBLE}]+")
 def name_key(name: str) -> str:
     """Normalise a marker's name for comparison."""
     return _IGNORED.sub("", name).rpartition(":")[2].casefold()
+
+
+# What no dialect, turn or reasoning tag of `parse` says: results and calls of other model families (another parser may
+# read the reply after fcshim), and tokens of chat templates.
+# Tags that are markers by their name alone, whatever follows it. Case, hyphens, underscores, a namespace
+# (`minimax:tool_call`) and invisible characters are ignored.
+_TAGS = (
+    "invoke", "tool_result", "tool_code", "tool_outputs", "function_results",
+    "start_function_declaration", "end_function_declaration", "thought", "reasoning",
+    # turns of Gemma and SmolVLM; `system_note` marks system messages after the first turn (`history.as_system_note`)
+    "end_of_turn", "end_of_utterance", "system_note",
+)  # fmt: skip
+# Tags that are tokens only with `>` directly after the name; otherwise they are too common (`<s`, `<sys/types.h>`).
+_CLOSED_TAGS = (
+    "s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "eot", "eod",
+    "media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token",  # llama-server, Gemma
+)  # fmt: skip
+# Control tokens in square brackets, of the Mistral family.
+_BRACKETS = (
+    "AVAILABLE_TOOLS", "TOOL_CONTENT", "SYSTEM_PROMPT", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO",
+    "PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS",
+)  # fmt: skip
+
+
+def markers(dialect: Dialect) -> tuple[str, ...]:
+    """Return the markers of a dialect's calls and results that are tags or tokens; `plain_markers` has the others."""
+    own = (*dialect.call_markers(), *dialect.section.openers(), dialect.result.open, dialect.result.close)
+    return tuple(marker for marker in own if marker[:1] in {"<", "＜", "["})
+
+
+TURNS = sorted({*CHAT_TURN_MARKERS, *(tag.strip() for pair in REASONING_TAGS for tag in pair)})
+"""Turn markers and reasoning tags: a copied closing tag would end reasoning early."""
+_TOKENS = [
+    *(token for row in DIALECTS.values() for token in (*row.turn.tokens, row.quote, *header_words(row.body))),
+    *TURNS,
+]
+_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
+PIPED = [marker.lstrip("</") for marker in _MARKERS if re.match(r"</?\w+\|\w", marker)]
+"""Markers with a bar inside, which the pattern of names does not cover."""
+BEGINNINGS = [*(marker[1:] for marker in _MARKERS if marker[-1] not in ">]"), *PIPED]
+"""Markers without a closing bracket (attributes may follow) too: they are markers whatever comes after them."""
+
+
+def keys_of(names: Iterable[str]) -> frozenset[str]:
+    """Return the normalised names, without empty ones."""
+    return frozenset(filter(None, map(name_key, names)))
+
+
+def _whole_tags(tags: Iterable[str]) -> list[str]:
+    return [tag.strip("</>") for tag in tags if re.fullmatch(r"</?[\w:]+>", tag)]
+
+
+_NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
+_TOKENS_IN_BRACKETS = [token.strip("[/]") for token in _TOKENS if re.fullmatch(r"\[/?\w+\]", token)]
+OPEN_KEYS = keys_of((*_TAGS, *_NAMES, *_whole_tags(TURNS)))
+"""Names of tags that are markers whatever follows the name."""
+CLOSED_KEYS = keys_of((*_CLOSED_TAGS, *_whole_tags(_TOKENS)))
+"""Names of tags that are markers with a closing bracket directly after the name."""
+BRACKET_KEYS = keys_of((*_BRACKETS, *_NAMES, *_TOKENS_IN_BRACKETS))
+"""Names that are markers between square brackets."""
 
 
 _NAME = rf"[\w:\-{INVISIBLE}]++"

@@ -8,10 +8,9 @@ from fcshim.parse.dialect import CallMarkers, Dialect, Markers
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
-from fcshim.prompt import escape as escape_module
-from fcshim.prompt.escape import BUNDLED, escaper_for, markers
-from fcshim.prompt.escape import _keys as keys
+from fcshim.prompt.escape import BUNDLED, escaper_for
 from fcshim.prompt.event_unescape import StreamUnescaper
+from fcshim.prompt.marker_names import markers
 
 escape, unescape = BUNDLED.escape, BUNDLED.unescape
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
@@ -194,15 +193,6 @@ def test_of_a_custom_dialect_words_are_escaped_only_if_they_open_or_end_calls() 
 @pytest.mark.parametrize("text", ["<_foo>", "<__init__>", "[_x]", "<_ s", "<__", "[_", "a <_| b", "_<"])
 def test_unescaping_keeps_text_that_was_not_escaped(text: str) -> None:
     assert text == unescape(text)
-
-
-def test_no_list_repeats_what_the_dialects_say() -> None:
-    """Only what no dialect, turn marker or reasoning tag has is listed beside them."""
-    of_dialects = keys((*escape_module._NAMES, *escape_module._whole_tags(escape_module._TURNS)))
-
-    assert set() == keys(escape_module._TAGS) & of_dialects
-    assert set() == keys(escape_module._CLOSED_TAGS) & keys(escape_module._whole_tags(escape_module._TOKENS))
-    assert set() == keys(escape_module._BRACKETS) & (of_dialects | keys(escape_module._TOKENS_IN_BRACKETS))
 
 
 @given(TEXTS)

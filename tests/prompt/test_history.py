@@ -18,8 +18,9 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.content import Escaper
-from fcshim.prompt.escape import BUNDLED, markers
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.history import OPENING, split_conversation, write_history
+from fcshim.prompt.marker_names import markers
 from fcshim.prompt.profiles import DEFAULT, PROFILES, Profile
 from fcshim.prompt.render import render_call, render_result
 from tests.prompt.conversations import IMAGE, exchanges, text

@@ -8,8 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.prompt import marker_names
 from fcshim.prompt.escape import _CANDIDATE, BUNDLED, MarkerEscaper, map_strings, strings_of
-from fcshim.prompt.marker_names import MarkerNames, OrdinaryNames
+from fcshim.prompt.marker_names import MarkerNames, OrdinaryNames, keys_of
 
 CUSTOM = MarkerEscaper(
     replace(
@@ -129,3 +130,12 @@ def test_every_string_of_a_value_is_listed() -> None:
     map_strings(value, record)
 
     assert sorted("abcdefg") == sorted(strings_of(value)) == sorted(mapped)
+
+
+def test_no_list_repeats_what_the_dialects_say() -> None:
+    """Only what no dialect, turn marker or reasoning tag has is listed beside them."""
+    of_dialects = keys_of((*marker_names._NAMES, *marker_names._whole_tags(marker_names.TURNS)))
+
+    assert set() == keys_of(marker_names._TAGS) & of_dialects
+    assert set() == keys_of(marker_names._CLOSED_TAGS) & keys_of(marker_names._whole_tags(marker_names._TOKENS))
+    assert set() == keys_of(marker_names._BRACKETS) & (of_dialects | keys_of(marker_names._TOKENS_IN_BRACKETS))
