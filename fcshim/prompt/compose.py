@@ -82,22 +82,25 @@ def plan_budget(steps: Sequence[HistoryStep], listings: Listings, budget: Prompt
 def shortened_steps(
     steps: Sequence[HistoryStep], shortened: frozenset[tuple[int, int]], maximum: int
 ) -> list[HistoryStep]:
-    """Return the steps with results of at most `maximum` characters, `MIN_RESULT` for `shortened` ones."""
-    return [_shortened_step(step, number, shortened, maximum) for number, step in enumerate(steps)]
+    """Return the steps with results of at most `maximum` characters, `MIN_RESULT` for `shortened` ones.
 
-
-def _shortened_step(step: HistoryStep, number: int, shortened: frozenset[tuple[int, int]], maximum: int) -> HistoryStep:
-    """Return the step with shorter results; the step itself where all of them are short enough."""
-    changed: dict[int, ToolMessage] = {}
-    for at, message in enumerate(step.input_messages):
-        if isinstance(message, ToolMessage):
-            limit = _min_result(maximum) if (number, at) in shortened else maximum
-            if len(text_of(message.content)) > limit > 0:
-                changed[at] = msgspec.structs.replace(message, content=shorten_content(message.content, limit))
-    if not changed:
-        return step
-    inputs = tuple(changed.get(at, message) for at, message in enumerate(step.input_messages))
-    return HistoryStep(step.assistant_messages, inputs)
+    A step whose results are all short enough stays the same object.
+    """
+    found: list[HistoryStep] = []
+    least = _min_result(maximum)
+    for number, step in enumerate(steps):
+        changed: dict[int, ToolMessage] = {}
+        for at, message in enumerate(step.input_messages):
+            if isinstance(message, ToolMessage):
+                limit = least if (number, at) in shortened else maximum
+                if len(text_of(message.content)) > limit > 0:
+                    changed[at] = msgspec.structs.replace(message, content=shorten_content(message.content, limit))
+        if changed:
+            inputs = tuple(changed.get(at, message) for at, message in enumerate(step.input_messages))
+            found.append(HistoryStep(step.assistant_messages, inputs))
+        else:
+            found.append(step)
+    return found
 
 
 class _BudgetPlanner:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from fcshim.prompt import escape, plain_markers
+from fcshim.prompt import escape, marker_names, plain_markers
 from fcshim.prompt.escape import BUNDLED
 from tests.steps import steps
 
@@ -84,7 +84,7 @@ def test_no_piece_of_a_long_text_is_longer_than_it_has_to_be():
 
 
 def test_no_bundled_marker_is_cut():
-    for marker in escape._MARKERS:
+    for marker in marker_names._MARKERS:
         found = escape._CUT.search(marker, 1)
 
         assert found is None or marker[found.start()] in "<[", marker
