@@ -51,21 +51,17 @@ def mixes_escapes(value: JSON) -> bool:
     todo = [value]
     while todo:
         item = todo.pop()
-        if isinstance(item, str):
-            if "\\" in item and _may_contain_letters(item):
+        if isinstance(item, str) and "\\" in item:
+            is_quote_missing = item.count('"') % 2 == 1  # behind a backslash
+            if is_quote_missing or not _RARE_CONTROLS.isdisjoint(item) or _ESCAPE_OF_OTHERS.search(item):
+                return True
+            if _BACKSLASH_WORD.search(item) and _CONTROL_BEFORE_WORD.search(item):
                 return True
         elif isinstance(item, dict):
             todo.extend(item.values())
         elif isinstance(item, list):
             todo.extend(item)
     return False
-
-
-def _may_contain_letters(text: str) -> bool:
-    is_quote_missing = text.count('"') % 2 == 1  # behind a backslash
-    if is_quote_missing or not _RARE_CONTROLS.isdisjoint(text) or _ESCAPE_OF_OTHERS.search(text) is not None:
-        return True
-    return _BACKSLASH_WORD.search(text) is not None and _CONTROL_BEFORE_WORD.search(text) is not None
 
 
 def has_doubtful_escape(content: str, sent: int) -> bool:

@@ -271,11 +271,9 @@ class TrailingText:
             return TrailingStatus.TEXT, end
         if found is None:
             return TrailingStatus.OPEN, end
-        if found[0] not in self._end_markers.markers or self._is_kept(self.text()):
+        if found[0] not in self._end_markers.markers:
             return TrailingStatus.TEXT, end
+        before_marker = _END_TAG.sub("", self.text())
+        if (self._markup_only and before_marker.strip(_MARKUP_CHARS)) or _LINE_WITH_BRACKETS.search(before_marker):
+            return TrailingStatus.TEXT, end  # a line in it may be a call
         return TrailingStatus.CLOSED, found.end()
-
-    def _is_kept(self, text: str) -> bool:
-        """Return whether text before the end marker is more than a remark: a line in it may be a call."""
-        text = _END_TAG.sub("", text)
-        return (self._markup_only and bool(text.strip(_MARKUP_CHARS))) or _LINE_WITH_BRACKETS.search(text) is not None

@@ -4,7 +4,6 @@ Rule: a bounded number of characters is examined; only a known key or the name o
 syntaxes of one dialect the first that can begin here is selected; from then on its reader does all the work.
 """
 
-import functools
 import re
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -90,6 +89,11 @@ _NAME_IN_ELEMENT = HeaderShape(
     rf"{_SPACE_PATTERN}<\w{{4,10}}>{_SPACE_PATTERN}(?=[{{｛])",
     lines=64,
 )
+_CALLS_IN_ELEMENTS = {
+    tag: TaggedCalls(replace(element_tags(""), call=Tag(tag, end=f"</{tag[1:]}"), call_close="</call>"))
+    for tag in _NAME_TAGS
+}
+"""By its tag, the syntax of a call whose name stands in an element of its own, and each argument in one, too."""
 _NAME_IN_TAG = HeaderShape(rf"{_SPACE_PATTERN}(?=[{{｛])", lines=64, name_in="marker")
 
 
@@ -134,15 +138,7 @@ def _select_name_element(sink: CallSink, scan: Scanner) -> _Selected:
     parameter = scan.skip("<") and scan.take(WORD)
     if not parameter or not scan.skip(*_TAG_ENDS):
         return False
-    return (
-        sink.tools.offers_exactly(name) and sink.tools.has_parameter(name, parameter) and _calls_in_elements(tag[1:-1])
-    )
-
-
-@functools.cache
-def _calls_in_elements(tag: str) -> Body:
-    """Return the syntax of a call whose name stands in an element of its own, and each argument in one, too."""
-    return TaggedCalls(replace(element_tags(""), call=Tag(f"<{tag}>", end=f"</{tag}>"), call_close="</call>"))
+    return sink.tools.offers_exactly(name) and sink.tools.has_parameter(name, parameter) and _CALLS_IN_ELEMENTS[tag]
 
 
 def select_body(sink: CallSink, text: str, pos: int) -> _Selected:

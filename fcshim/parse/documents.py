@@ -72,18 +72,14 @@ class Documents:
         """True if a document may hold a call: it has the name of a tool, in any spelling, as a call has it."""
         if not self._text:
             return False
-        return len(self._names) > _MAX_NAMES or any(map(self._mentions, self._folded_names))
+        if len(self._names) > _MAX_NAMES:
+            return True
+        text = _fold(self._text)
+        return any(name + bytes([end]) in text for name in self._folded_names for end in _NAME_ENDS)
 
     @functools.cached_property
     def _folded_names(self) -> list[bytes]:
         return list(filter(None, (_fold(_normalize(name)) for name in self._names)))
-
-    @functools.cached_property
-    def _folded_text(self) -> bytes:
-        return _fold(self._text)
-
-    def _mentions(self, name: bytes) -> bool:
-        return any(name + bytes([end]) in self._folded_text for end in _NAME_ENDS)
 
     def hold(self, call: str) -> bool:
         """Return whether the text of a call, or one of the calls in a list, stands in a document.

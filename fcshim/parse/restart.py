@@ -9,7 +9,7 @@ Rule: at most `Limits.search` characters are held, each of them once; a body tha
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from fcshim.parse.body import READING, BodyStatus
@@ -38,9 +38,12 @@ class RestartMarkers:
             marker.lstrip("\n"): closers for marker, closers in ends.items() if len(marker) >= _MIN_SIZE
         }
         markers = sorted(self.ends, key=len, reverse=True)
-        whole = "|".join(_pattern_of_marker(marker, markers) for marker in markers)
+        whole: list[str] = []
+        for marker in markers:  # unless the text ends within a longer one that begins with it
+            rests = [other[len(marker) :] for other in markers if other != marker and other.startswith(marker)]
+            whole.append(re.escape(marker) + "".join(rf"(?!(?:{_pattern_of_prefix(rest)})\Z)" for rest in rests))
         partial = "|".join(map(_pattern_of_prefix, markers))
-        self.search = re.compile(rf"\n(?:({whole})|(?:{partial})\Z)" if markers else r"(?!)").search
+        self.search = re.compile(rf"\n(?:({'|'.join(whole)})|(?:{partial})\Z)" if markers else r"(?!)").search
 
     def tags_beside(self, marker: str) -> tuple[str, ...]:
         """Return the start markers that have the same end markers as this one, and these end markers."""
@@ -190,12 +193,6 @@ class RestartWatch:
             return ""
         self._sink.begin_again()
         return tail[self._start + (not keep_newline) :]
-
-
-def _pattern_of_marker(marker: str, markers: Iterable[str]) -> str:
-    """Return a pattern for the marker, unless the text ends within a longer one that begins with it."""
-    rests = [other[len(marker) :] for other in markers if other != marker and other.startswith(marker)]
-    return re.escape(marker) + "".join(rf"(?!(?:{_pattern_of_prefix(rest)})\Z)" for rest in rests)
 
 
 def _pattern_of_prefix(marker: str) -> str:

@@ -39,33 +39,27 @@ class TagPairs:
         start = bisect_left(self._starts, offset)
         if offset < self._scanned and self._starts[start : start + 1] != [offset + 1]:
             return None
-        if 2 * start > len(self._starts):
-            self._forget_before(offset)
+        if 2 * start > len(self._starts):  # forget what lies before it
+            del self._starts[:start]
+            del self._open[: bisect_left(self._open, offset)]
+            first = bisect_left(self._pair_ends, offset)
+            del self._pair_starts[:first], self._pair_ends[:first]
         return offset
-
-    def _forget_before(self, offset: int) -> None:
-        del self._starts[: bisect_left(self._starts, offset)]
-        del self._open[: bisect_left(self._open, offset)]
-        first = bisect_left(self._pair_ends, offset)
-        del self._pair_starts[:first], self._pair_ends[:first]
 
     def are_closed(self, text: str, at: int, offset: int) -> bool:
         """Read the markers that came; return whether no end marker closes what began before `text[at]`."""
         base, self._text, self._base = offset - at, text, offset - at
         self._scanned = max(self._scanned, offset)
-        while not (surrounded := self._is_in_pair(offset)):
+        while True:
+            before = bisect_left(self._pair_starts, offset) - 1
+            if before >= 0 and self._pair_ends[before] > offset:
+                return False  # a pair begins before the offset and ends after it
             found = self._tags.search(text, self._scanned - base)
             if found is None:
                 self._scanned = max(self._scanned, base + len(text) - self._tags.max_length + 1)
-                break
+                return True
             self._scanned = base + found.end()
             self._add(base + found.start(), is_end=found[0] in self._ends)
-        return not surrounded
-
-    def _is_in_pair(self, offset: int) -> bool:
-        """Return whether a pair begins before the offset and ends after it."""
-        at = bisect_left(self._pair_starts, offset) - 1
-        return at >= 0 and self._pair_ends[at] > offset
 
     def _add(self, offset: int, *, is_end: bool) -> None:
         if not is_end:

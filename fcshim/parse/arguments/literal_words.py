@@ -19,18 +19,13 @@ _NO_TEXT = re.compile(r"[\ufffd\u200b-\u200f\u2028\u2029\ufeff\x00-\x08\x0b\x0c\
 def is_damaged_word(word: str) -> bool:
     """Return whether a word without quotes is rather a damaged literal, or a type, than a string."""
     lower = word.lower()
-    return (
-        _NO_TEXT.search(word) is not None
-        or lower in _TYPES
-        or lower in _NULLS
-        or _RUN.fullmatch(lower) is not None
-        or any(_is_damaged(lower, literal) for literal in _LITERALS)
-    )
-
-
-def _is_damaged(text: str, literal: str) -> bool:
-    """Return whether `text` is a word with one character deleted, inserted, replaced or swapped with the next."""
-    at = common_length(text, literal)
-    rest, expected = text[at:], literal[at:]
-    swapped = rest[:2] == expected[1::-1] and rest[2:] == expected[2:]
-    return text != literal and (swapped or rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:])
+    if _NO_TEXT.search(word) or lower in _TYPES or lower in _NULLS or _RUN.fullmatch(lower):
+        return True
+    for literal in _LITERALS:  # with one character deleted, inserted, replaced or swapped with the next
+        at = common_length(lower, literal)
+        rest, expected = lower[at:], literal[at:]
+        is_swapped = rest[:2] == expected[1::-1] and rest[2:] == expected[2:]
+        is_damaged = rest == expected[1:] or rest[1:] == expected or rest[1:] == expected[1:]
+        if lower != literal and (is_swapped or is_damaged):
+            return True
+    return False

@@ -75,8 +75,11 @@ class ArgumentWriter:
         """
         if "," in text and is_misgrouped(expectation, json.loads(strict)):
             self._sink.reject(f"{text[:40]!r} is no number")
-        if strict[0] == '"' and _is_unread_container(expectation, text):
-            self._sink.reject(f"{text[:40]!r} is no array and no object")
+        if strict[0] == '"':
+            is_written = text.lstrip()[:1] in {"[", "{"} or text.rstrip()[-1:] in {"]", "}"}
+            admits_container = expectation.admits("array", []) or expectation.admits("object", {})
+            if is_written and admits_container and not expectation.admits("string", text):
+                self._sink.reject(f"{text[:40]!r} is no array and no object")
         if strict not in {text.strip(), _encode_json(text)}:
             self._sink.coerced.append(Coercion(json_pointer(path), text, json.loads(strict)))
         self.write(strict)
@@ -104,10 +107,3 @@ class ArgumentWriter:
         if self._reader.has_backslash:
             self._sink.escapes_doubtful = True
         self._sink.mark_complete()
-
-
-def _is_unread_container(expectation: Expectation, text: str) -> bool:
-    """Return whether text that begins or ends like an array or object is none, where the schema admits no string."""
-    containers = expectation.admits("array", []) or expectation.admits("object", {})
-    written = text.lstrip()[:1] in {"[", "{"} or text.rstrip()[-1:] in {"]", "}"}
-    return written and containers and not expectation.admits("string", text)

@@ -8,11 +8,10 @@ import functools
 
 from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.dialects.gemma import GEMMA
 from fcshim.parse.dialects.headers import HEADERS
 from fcshim.parse.dialects.json_bare import JSON_BARE
 from fcshim.parse.dialects.json_tags import FUNCTION_CALL, HERMES, JSON_TAGS
-from fcshim.parse.dialects.python_calls import PYTHON_CALLS
+from fcshim.parse.dialects.literals import LITERALS
 from fcshim.parse.dialects.tagged import TAGGED, TAGGED_AMONG_OTHERS
 
 __all__ = ["AUTO", "DIALECTS", "FUNCTION_CALL", "HERMES", "OTHER_DIALECTS", "Dialect", "get_dialect"]
@@ -20,9 +19,7 @@ __all__ = ["AUTO", "DIALECTS", "FUNCTION_CALL", "HERMES", "OTHER_DIALECTS", "Dia
 AUTO = "auto"
 """For the parser: all dialects at once. As a setting: the dialect that fits the model."""
 
-DIALECTS: dict[str, Dialect] = {
-    row.name: row for row in (*JSON_TAGS, *HEADERS, *TAGGED, *PYTHON_CALLS, *GEMMA, *JSON_BARE)
-}
+DIALECTS: dict[str, Dialect] = {row.name: row for row in (*JSON_TAGS, *HEADERS, *TAGGED, *LITERALS, *JSON_BARE)}
 OTHER_DIALECTS = DIALECTS | {row.name: row for row in TAGGED_AMONG_OTHERS}
 """The dialects as they are read where another one was selected."""
 

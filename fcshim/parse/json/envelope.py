@@ -99,18 +99,17 @@ class JsonEnvelope(ValueHandler):
         frame: Frame | None = None
         for at, container in enumerate(self._containers):
             depth = at - arguments.depth if 0 <= arguments.depth <= at else -1
-            members = self._members_at(at, root) if depth < 0 else arguments.members_at(depth)
+            if depth >= 0:
+                members = arguments.members_at(depth)
+            elif at < self._depth or self.has_header:  # around the arguments
+                members = root
+            else:  # in a member beside them
+                members = root.member(self._member_key) if at == self._depth else ANYTHING
             frame = Frame("}" if container == "{" else "]", members, frame, keyed=container == "{")
             if container == "{":
                 frame.keys = frozenset(next(keys))
                 frame.slot = "" if depth < 0 else arguments.key_at(depth)
         return frame
-
-    def _members_at(self, at: int, root: Members) -> Members:
-        """Return what may stand in a container around the arguments, or in a member beside them."""
-        if at < self._depth or self.has_header:
-            return root
-        return root.member(self._member_key) if at == self._depth else ANYTHING
 
     # The handler of the buffer.
 
@@ -167,10 +166,6 @@ class JsonEnvelope(ValueHandler):
             calls.members.clear()
         elif key in keys.part_keys and first != "null":
             self._reject_second_part(first)
-        elif self._is_message and key == "content":
-            self._on_content(first)
-        elif key == "role" and first == '"' and (self._is_message or not calls.takes_parameter(key)):
-            calls.begin_string(self._on_role)
         else:
             self._on_other_member(key, first)
 
@@ -187,20 +182,20 @@ class JsonEnvelope(ValueHandler):
         self._calls.abandon("malformed", f"the call has a second part {self._member_key[:40]!r}", first)
 
     def _on_other_member(self, key: str, first: str) -> None:
-        """Handle a member that is not a part of a call; it may be an argument, or hold one."""
+        """Handle a member that is not a part of a call; it may be one of a message, or be an argument, or hold one."""
         calls = self._calls
-        if key not in self._keys.known_keys or (calls.has_arguments and calls.lacks_parameter(key)):
+        if self._is_message and key == "content":
+            if first == '"':
+                calls.begin_string(self._on_message_text)
+            elif first != "null":  # a message that has any content is not a call
+                calls.discard()
+        elif key == "role" and first == '"' and (self._is_message or not calls.takes_parameter(key)):
+            calls.begin_string(self._on_role)
+        elif key not in self._keys.known_keys or (calls.has_arguments and calls.lacks_parameter(key)):
             is_kept = first == "{" if calls.has_arguments else not self._known_keys_only
             calls.begin_member(key, first, is_kept=is_kept)
         elif first in "{[":
             calls.begin_member(key, first, is_kept=False)
-
-    def _on_content(self, first: str) -> None:
-        """Handle the text of a message; a message that has any is not a call."""
-        if first == '"':
-            self._calls.begin_string(self._on_message_text)
-        elif first != "null":
-            self._calls.discard()
 
     def _on_role(self, role: str) -> None:
         """Take the role of a message: one of the user, of the system or of a tool repeats a conversation."""

@@ -69,9 +69,12 @@ class JsonRepair:
         self.wait = found is None and end < len(text)
         if found is None:
             return end
-        if found[0][0] == "&" and not self._has_escaped_markers():
-            self._add(found[0])
-            return found.end()
+        if found[0][0] == "&":
+            if self._is_escaped is None:
+                self._is_escaped = is_escaped_body("".join(self._parts))
+            if not self._is_escaped:
+                self._add(found[0])
+                return found.end()
         if found[0] not in self._openers:
             return self._read_end_marker(found[0], found.start(), found.end())
         if self.is_complete() and self._whole is not None:
@@ -82,11 +85,6 @@ class JsonRepair:
             return found.start()
         self._add(found[0])
         return found.end()
-
-    def _has_escaped_markers(self) -> bool:
-        if self._is_escaped is None:
-            self._is_escaped = is_escaped_body("".join(self._parts))
-        return self._is_escaped
 
     def is_complete(self) -> bool:
         """Return whether the collected text is a complete body. It is tried once: each attempt reads all the text."""

@@ -158,9 +158,11 @@ class LiteralBody(BodyReader):
         try:
             self._escaped_text = self._values.context.escape_quotes(self._values.string, text)
         except NoReadingError as error:
-            closers = self._values.brackets[0].closing_brackets
-            end = -1 if self._dialect.closes_bodies else _end_after_last_string(text, closers)
-            raise LiteralError(str(error), pos, after_body=text[end:] if end >= 0 else None) from None
+            # Before the last quote that may end a string, a call may be content of that string, which must not run.
+            quotes = [] if self._dialect.closes_bodies else list(_STRING_END.finditer(text))
+            closers = r"\s*".join(map(re.escape, self._values.brackets[0].closing_brackets))
+            end = re.compile(closers).search(text, quotes[-1].end()) if quotes else None
+            raise LiteralError(str(error), pos, after_body=text[end.end() :] if end else None) from None
         self._values.quotes_escaped = True
         self._state = None
 
@@ -389,13 +391,3 @@ class MalformedRest:
         if self._depth == 0 or found[0][0] == "\n":
             self._progress.end_body()
         return found.end()
-
-
-def _end_after_last_string(text: str, closers: str) -> int:
-    """Return the end of the brackets that `closers` close, after the last quote that may end a string, or -1.
-
-    Before that quote a call may be content of a string, which must not run.
-    """
-    ends = [quote.end() for quote in _STRING_END.finditer(text)]
-    found = re.compile(r"\s*".join(map(re.escape, closers))).search(text, ends[-1]) if ends else None
-    return found.end() if found else -1

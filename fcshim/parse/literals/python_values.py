@@ -88,8 +88,14 @@ class PythonValues(LiteralValues):
         self._has_name = False
         if char == "*":
             return self._read_spread(text, pos)
-        if char == "{" and not (self._call.names and self.context.seen_keyword) and not self._admits_object():
-            return self._open_spread(pos)
+        if char == "{" and not (self._call.names and self.context.seen_keyword):
+            # A dict without a name is an argument where the next parameter may be one, else a dict of the arguments.
+            names, count = self._call.parameter_names, len(self._call.names)
+            is_argument = names is None or count > 0
+            if names is not None and count < len(names):
+                is_argument = self._call.admits_object(names[count])
+            if not is_argument:
+                return self._open_spread(pos)
         if char in "\"'[({":
             self._name_argument(pos)
             self.read_next = self._before_value
@@ -108,13 +114,6 @@ class PythonValues(LiteralValues):
     def _open_spread(self, pos: int) -> int:
         self.context.seen_keyword = True
         return self._open_bracket(SPREAD, "}", pos)
-
-    def _admits_object(self) -> bool:
-        """Return whether the next argument without a name may be a dict; else it is a dict of the arguments."""
-        names, count = self._call.parameter_names, len(self._call.names)
-        if names is None or count >= len(names):
-            return names is None or count > 0
-        return self._call.admits_object(names[count])
 
     def _name_argument(self, pos: int) -> None:
         """Write the name of an argument without one: the parameter at this position in the tool's schema."""

@@ -71,17 +71,15 @@ class LiteralStringSyntax:
 
     def read_special(self, text: str, pos: int, *, final: bool) -> tuple[int, str] | None:
         """Return the end and the content of what stands at `pos`; None if more text is needed to decide."""
-        if text[pos] == "\\" and not self.is_token:
-            return self._read_raw_backslash(text, pos, final=final) if self.is_raw else _read_escape(text, pos, final)
-        found = self.match_other(text, pos)
-        assert found is not None
-        return found.end(), found[0]
-
-    def _read_raw_backslash(self, text: str, pos: int, *, final: bool) -> tuple[int, str] | None:
-        """Read a backslash of a raw string, with the quote after it, which then does not end the string."""
+        if text[pos] != "\\" or self.is_token:
+            found = self.match_other(text, pos)
+            assert found is not None
+            return found.end(), found[0]
+        if not self.is_raw:
+            return _read_escape(text, pos, final)
         if pos + 1 == len(text) and not final:
             return None
-        end = pos + (2 if text[pos + 1 : pos + 2] in {"\\", self.quote[0]} else 1)
+        end = pos + (2 if text[pos + 1 : pos + 2] in {"\\", self.quote[0]} else 1)  # a quote after it ends nothing
         return end, text[pos:end]
 
 

@@ -8,7 +8,7 @@ reply. An echoed call is recognised by its context, never because it equals an e
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fcshim.errors import ConfigError
@@ -92,11 +92,6 @@ def reasoning_end_tag(start_tag: str, own_tags: Iterable[tuple[str, str]] = ()) 
     raise ConfigError(f"unknown reasoning tag {start_tag!r}: expected one of {known}")
 
 
-def _start_markers_of_dialects() -> Iterator[str]:
-    for dialect in DIALECTS.values():
-        yield from (*dialect.openers(), *dialect.section.openers())
-
-
 FURTHER_TURNS = MarkerSet(
     (
         *CHAT_TURN_MARKERS,
@@ -113,7 +108,12 @@ END_MARKERS = (
     *(marker for dialect in DIALECTS.values() for marker in dialect.closers() if marker[0] != "`"),
     *(dialect.result.close for dialect in DIALECTS.values() if "_" in dialect.result.close),
     # `<|/tool_calls|>`, in a dialect whose calls have no end marker.
-    *(f"<|/{marker[2:]}" for marker in _start_markers_of_dialects() if marker[:2] == "<|" and marker[-2:] == "|>"),
+    *(
+        f"<|/{marker[2:]}"
+        for dialect in DIALECTS.values()
+        for marker in (*dialect.openers(), *dialect.section.openers())
+        if marker[:2] == "<|" and marker[-2:] == "|>"
+    ),
 )
 _MARKERS = MarkerSet((*END_TOKENS, *END_MARKERS))
 _BRACKETS_IN_LINE = re.compile(r"[}\])]{1,8}[ \t\r]{0,8}(?=\n)")

@@ -200,8 +200,10 @@ class OpeningFinder:
             body = select_arguments(self._sink, tag.text, text, end)
         if element and (not body or begins_with_argument(self._sink, tag.found["name"], text, end)):
             return element
-        if body and not self._admit_tag(tag.text):
-            return None
+        if body and tag.text not in self._unknown_tags:
+            if len(self._unknown_tags) == _MAX_TAGS:
+                return None
+            self._unknown_tags.append(tag.text)
         content = body or self._find_call_after(text, end)
         return self._open_unknown_tag(tag, content) if content else None
 
@@ -222,11 +224,6 @@ class OpeningFinder:
             return tag.closers()
         closers = self._closers(marker)
         return tuple(dict.fromkeys((*tag.closers(), *map(escape_marker, closers), *closers)))
-
-    def _admit_tag(self, tag: str) -> bool:
-        if len(self._unknown_tags) < _MAX_TAGS and tag not in self._unknown_tags:
-            self._unknown_tags.append(tag)
-        return tag in self._unknown_tags
 
 
 @functools.lru_cache(maxsize=64)

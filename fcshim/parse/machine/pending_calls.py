@@ -95,7 +95,9 @@ class PendingCallStates(StateGroup):
         end = self._hold_space(pos, _SEPARATORS if pending.kind == "bare" else SPACE)
         if end > pos:
             return end
-        if self._begins_turn(pos):
+        # A further turn or a tool's result ends the reply, but an example may show a call with its result.
+        is_result = not self._output.line.may_be_example() and self._start_markers.result_marker_set.read(buffer, pos)
+        if is_result or FURTHER_TURNS.read(buffer, pos):
             return self._end_reply(pos)
         if pending.kind in {"reasoning", "bare"} and not self._is_full():
             call = self._openings.find_next(buffer, pos)
@@ -119,13 +121,6 @@ class PendingCallStates(StateGroup):
         self._code.enter(line)
         self._cursor.state = State.IN_FENCE_OF_CALLS
         return end
-
-    def _begins_turn(self, pos: int) -> bool:
-        """Return whether a further turn or a tool's result begins at `pos`."""
-        buffer, results = self._cursor.buffer, self._start_markers.result_marker_set
-        # An example may show a call with its result.
-        is_result = not self._output.line.may_be_example() and results.read(buffer, pos)
-        return bool(is_result or FURTHER_TURNS.read(buffer, pos))
 
     def _read_result_line(self, pending: PendingCalls, pos: int, start: int) -> int:
         """Read the line of an invented result: a tag ends the reply; a word may also stand in an explanation."""

@@ -74,28 +74,25 @@ class DefectReports:
         if copy is not None and self._output.reports_copies:
             self._output.report_copy(copy)
             self.has_reported = True
-        elif name or self._is_made(text):
-            self._calls_unoffered = bool(name)
-            if self._on_defect is not None:
-                self._output.mark_defect()
-                is_restarted = self._sink.restarts > self._restarts_before
-                self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
-            elif name:
-                self._output.report_copy("unoffered", name)
-            self.has_reported = True
+            return
+        quoted_names = _QUOTED_NAME.findall(text, 0, _MAX_NAMED) if self._opened_in_line else ()
+        names_tool = bool(self._sink.wrapper_tool) or any(map(self._sink.tools.offers_exactly, quoted_names))
+        if not (name or self._opened_by_primary or names_tool):
+            return  # it was not meant as a call
+        self._calls_unoffered = bool(name)
+        if self._on_defect is not None:
+            self._output.mark_defect()
+            is_restarted = self._sink.restarts > self._restarts_before
+            self._on_defect(Defect("unoffered", name) if name else Defect("unreadable", is_restarted=is_restarted))
+        elif name:
+            self._output.report_copy("unoffered", name)
+        self.has_reported = True
 
     def end_unoffered(self) -> None:
         """Report the end of the text of a call of a tool that is not offered, if it was reported."""
         if self._calls_unoffered:
             self._calls_unoffered = False
             self._output.report_copy("end")
-
-    def _is_made(self, text: str) -> bool:
-        """Return whether text that cannot be read was meant as a call."""
-        names = _QUOTED_NAME.findall(text, 0, _MAX_NAMED) if self._opened_in_line else ()
-        return (
-            self._opened_by_primary or bool(self._sink.wrapper_tool) or any(map(self._sink.tools.offers_exactly, names))
-        )
 
     def names_call(self, pending: PendingCalls) -> bool:
         """Return whether the tag of a pending call has the name of an offered tool, and does not begin an example."""

@@ -65,7 +65,7 @@ class Cursor:
         return carry
 
 
-_SURROGATES = re.compile("[\ud800-\udfff]+")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class SurrogateJoiner:
@@ -83,16 +83,12 @@ class SurrogateJoiner:
             return text
         if "\ud800" <= text[-1] <= "\udbff":
             text, self.pending = text[:-1], text[-1]
-        return _SURROGATES.sub(_join, text)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def close(self) -> str:
         """Return U+FFFD for a high surrogate that is still pending, else an empty string."""
         pending, self.pending = self.pending, ""
         return "\ufffd" if pending else ""
-
-
-def _join(found: re.Match[str]) -> str:
-    return found[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper", "quotable"]

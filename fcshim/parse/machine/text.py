@@ -229,7 +229,11 @@ class TextStates(StateGroup):
 
     def _read_start_marker(self, marker: str, start: int, end: int) -> int:
         """Open a call, or emit the marker as text if it is quoted or opens nothing here."""
-        found = self._find_opening(marker, start)
+        found = None
+        if marker not in self._start_markers.line_start_chars:
+            found = self._openings.find(marker, self._cursor.buffer, start)
+        elif self._output.line.at_line_start():
+            found = self._openings.find_at_line_start(marker, self._cursor.buffer, start)
         if found is None:
             section_end = self._end_of_empty_section(marker, end)
             if section_end > end:
@@ -263,12 +267,6 @@ class TextStates(StateGroup):
                 return self._calls.begin(*found, start)
         return self._code.read_run(start, end, self._pending_calls.open_fence)
 
-    def _find_opening(self, marker: str, start: int) -> FoundOpening:
-        if marker not in self._start_markers.line_start_chars:
-            return self._openings.find(marker, self._cursor.buffer, start)
-        at_line_start = self._output.line.at_line_start()
-        return self._openings.find_at_line_start(marker, self._cursor.buffer, start) if at_line_start else None
-
     def _read_result_tag(self, marker: str, end: int) -> int:
         """Read the start tag of a tool result: after a call the model invents a result, else it repeats one."""
         if self._sink.accepted_count:
@@ -287,7 +285,11 @@ class TextStates(StateGroup):
         tag_end, end_tag = read_quotation(buffer, start)
         if element is not None:
             return self._read_start_marker("<", start, end)
-        quotes = bool(end_tag) and (at_line_start or self._call_follows(tag_end))
+        quotes = bool(end_tag) and at_line_start
+        if end_tag and not at_line_start:  # within a line, only where a start marker follows
+            scan = Scanner(buffer, tag_end)
+            scan.take(SHORT_SPACE)
+            quotes = bool(self._start_markers.inline_marker_set.read(buffer, scan.pos))
         if not quotes and (marker == "<" or marker[0] in "[\\"):
             return self._read_start_marker(marker[0], start, start + 1)
         if not quotes:
@@ -297,12 +299,6 @@ class TextStates(StateGroup):
         self._result_end_tag, self._reported_result = end_tag, False
         self._cursor.state = State.IN_ECHOED_RESULT
         return tag_end
-
-    def _call_follows(self, pos: int) -> bool:
-        """Return whether a start marker follows."""
-        scan = Scanner(self._cursor.buffer, pos)
-        scan.take(SHORT_SPACE)
-        return bool(self._start_markers.inline_marker_set.read(scan.text, scan.pos))
 
     def in_echoed_result(self, pos: int) -> int:
         """Emit a tool result that the model repeats, up to its end tag."""

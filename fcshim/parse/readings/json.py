@@ -208,7 +208,10 @@ class JsonSearch(ReadingSearch):
         if char == frame.closer:
             self._close(step, frame, pos + 1)
         elif found := _KEY.match(self.text, pos):
-            self._add_key(step, frame, found, *_edits_of_key(found))
+            edits: tuple[Edit, ...] = ()
+            if found["alone"] is not None:  # a colon is missing, or stands before the closing quote
+                edits = (SWAPPED_QUOTE,) if found[_key_group(found)].endswith((":", "：")) else (COLON_MISSING,)
+            self._add_key(step, frame, found, *edits)
         if char and self.may_err(step):
             found = _DAMAGED_KEY.match(self.text, pos)
             if found and frame.members.lists_member(found["word"]):
@@ -374,13 +377,6 @@ class JsonSearch(ReadingSearch):
     def _what_follows_body(self, _frame: Frame | None, pos: int) -> Follows:
         """Return what follows a string at `pos`, after the last bracket."""
         return "end" if _END.match(self.text, pos) else ""
-
-
-def _edits_of_key(found: re.Match[str]) -> tuple[Edit, ...]:
-    """Return what is wrong with a key that `_KEY` found: a colon is missing, or stands before the closing quote."""
-    if found["alone"] is None:
-        return ()
-    return (SWAPPED_QUOTE,) if found[_key_group(found)].endswith((":", "：")) else (COLON_MISSING,)
 
 
 def _key_group(found: re.Match[str]) -> str:

@@ -324,14 +324,13 @@ class ReadingSearch(ABC):
     ) -> None:
         """Add the step after quotes that are content; the last of them may end the string."""
         frame = step.frame
-        if not string.is_quoting and frame is not None and (self.follows(frame, end) or self._names_next(frame, end)):
-            edits = edits if LITERAL_COMMA.match(self.text, end - 1) else (*edits, SKIPPED_END)
+        if not string.is_quoting and frame is not None:
+            # Whether the next member seems to begin at `end`, whatever stands behind its name.
+            name = _NEXT_NAME.match(self.text, end) if frame.keyed else None
+            is_next = name is not None and name[1] not in frame.keys and frame.members.lists_member(name[1]) is True
+            if (is_next or self.follows(frame, end)) and not LITERAL_COMMA.match(self.text, end - 1):
+                edits = (*edits, SKIPPED_END)
         self._go_on(step, string, end, edits, is_quoting=is_quoting)
-
-    def _names_next(self, frame: Frame, pos: int) -> bool:
-        """Return whether the next member seems to begin at `pos`, whatever stands behind its name."""
-        found = _NEXT_NAME.match(self.text, pos) if frame.keyed else None
-        return found is not None and found[1] not in frame.keys and frame.members.lists_member(found[1]) is True
 
     def _go_on(self, step: Step, string: OpenString, pos: int, edits: Sequence[Edit], *, is_quoting: bool) -> None:
         quote, start, _, _, has_escape, lacks_quote = string

@@ -26,10 +26,16 @@ _SHORT_OPENING = 32
 
 
 @functools.lru_cache(maxsize=8)  # a header asks for a match, and then whether there may still be one
-def _match(node: PatternNode, window: str) -> tuple[PatternMatch | None, bool]:
-    """Match at the start of a text; the second part is True if more text could change the result."""
+def _match(node: PatternNode, window: str) -> PatternMatch | Literal[False] | None:
+    """Match at the start of a window: False if nothing matches, None if more text could change the result."""
+    may_grow = len(window) < _MAX_OPENING
+    if len(window) > _SHORT_OPENING and longest_literal(node) not in window:
+        return None if may_grow else False
     pattern = compile_pattern(node)
-    return pattern.match(window), pattern.hit_end
+    found = pattern.match(window)
+    if pattern.hit_end and may_grow:
+        return None
+    return False if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +64,8 @@ class OpeningPattern:
 
     def match(self, text: str, pos: int) -> PatternMatch | Literal[False] | None:
         """Match at `pos`: False if nothing matches, None if more text could change the result."""
-        window = text[pos : pos + _MAX_OPENING]
-        may_grow = len(window) < _MAX_OPENING
-        if len(window) > _SHORT_OPENING and longest_literal(self.node) not in window:
-            return None if may_grow else False
-        found, hit_end = _match(self.node, window)
-        if hit_end and may_grow:
-            return None
-        return False if found is None else PatternMatch(pos, pos + found.end, found.groups)
+        found = _match(self.node, text[pos : pos + _MAX_OPENING])
+        return PatternMatch(pos, pos + found.end, found.groups) if found else found
 
     def write(self, name: str) -> str:
         """Return a text that matches, with the tool's name."""

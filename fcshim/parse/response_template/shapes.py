@@ -8,6 +8,7 @@ Rule: openings begin with fixed text, and closings are fixed texts: the parser s
 `ConfigError` that says so, and so is a field of another shape.
 """
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -70,8 +71,13 @@ def template_dialect(name: str, template: ResponseTemplate) -> Dialect:
     if not region.opens:
         raise ConfigError(f"response_template: fields.{_CALLS}: expected open or open_pattern")
     text = _region(CONTENT, fields[CONTENT]) if CONTENT in fields else _Region((), (), ())
-    reasoning = tuple(pair for field in REASONING if field in fields for pair in _tags_around(field, fields[field]))
-    common = _Common(name, region, tuple(dict.fromkeys((*text.opens, *text.closes))), reasoning)
+    tags: list[tuple[str, str]] = []
+    for field in (each for each in REASONING if each in fields):
+        around = _region(field, fields[field])
+        if not around.opens or around.rest or not around.closes:
+            raise ConfigError(f"response_template: fields.{field}: expected fixed texts that open and close reasoning")
+        tags += itertools.product(around.opens, around.closes)
+    common = _Common(name, region, tuple(dict.fromkeys((*text.opens, *text.closes))), tuple(tags))
     return _calls_dialect(fields[_CALLS], shape, common)
 
 
@@ -136,13 +142,6 @@ def _opening(name: str, field: TemplateField, name_group: str) -> tuple[tuple[st
             f"{_MIN_MARKER} characters, not {field.open_pattern!r}"
         )
     return (literal.lstrip(),), rest
-
-
-def _tags_around(name: str, field: TemplateField) -> list[tuple[str, str]]:
-    region = _region(name, field)
-    if not region.opens or region.rest or not region.closes:
-        raise ConfigError(f"response_template: fields.{name}: expected fixed texts that open and close reasoning")
-    return [(start, end) for start in region.opens for end in region.closes]
 
 
 # The shapes of calls.
@@ -313,7 +312,10 @@ def _split_at_groups(parts: tuple[PatternNode, ...], names: tuple[str, ...]) -> 
     expected = list(names)
     for part in parts:
         if isinstance(part, PatternGroup) and part.group:
-            if not expected or part.group != expected.pop(0) or not _is_run(part):
+            content = flat(PatternGroup(part.parts))
+            # A group is one character class, repeated without limit.
+            is_run = len(content) == 1 and isinstance(content[0], Repeated) and content[0].most is None
+            if not expected or part.group != expected.pop(0) or not is_run:
                 return None
             found.append([])
         elif isinstance(part, Repeated) and part.is_space:
@@ -323,12 +325,6 @@ def _split_at_groups(parts: tuple[PatternNode, ...], names: tuple[str, ...]) -> 
         else:
             return None
     return None if expected else found
-
-
-def _is_run(group: PatternGroup) -> bool:
-    """Return whether a group is one character class, repeated without limit."""
-    parts = flat(PatternGroup(group.parts))
-    return len(parts) == 1 and isinstance(parts[0], Repeated) and parts[0].most is None
 
 
 def _add_literal(pieces: list[_Piece], char: str) -> None:

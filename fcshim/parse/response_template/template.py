@@ -85,16 +85,14 @@ def decode_template(raw: JSON) -> ResponseTemplate:
         raise ConfigError("response_template: expected start_anchor or start_anchor_pattern")
     if sum(field.is_implicit for field in template.fields.values()) > 1:
         raise ConfigError("response_template: expected at most one field without open and open_pattern")
-    fields = {name: _from_tag(field) if name in REASONING else field for name, field in template.fields.items()}
-    for name, field in fields.items():
-        _check_field(name, field)
+    fields = dict(template.fields)
+    for name, field in template.fields.items():
+        # A field of reasoning begins with its tag: where it begins with the reply, the prompt shows it.
+        found = _START_OR_TAG.fullmatch(field.open_pattern or "") if name in REASONING else None
+        if found is not None:
+            fields[name] = msgspec.structs.replace(field, open_pattern=found["tag"])
+        _check_field(name, fields[name])
     return msgspec.structs.replace(template, fields=fields)
-
-
-def _from_tag(field: TemplateField) -> TemplateField:
-    """Return a field of reasoning as it begins with its tag: where it begins with the reply, the prompt shows it."""
-    found = _START_OR_TAG.fullmatch(field.open_pattern or "")
-    return field if found is None else msgspec.structs.replace(field, open_pattern=found["tag"])
 
 
 def _check_field(name: str, field: TemplateField) -> None:
@@ -105,7 +103,9 @@ def _check_field(name: str, field: TemplateField) -> None:
         "join needs repeats": field.join is not None and not field.repeats,
         "transform_each needs a transform": field.transform_each and field.transform is None,
         "named groups need a transform": field.transform is None and any(any(group_names(node)) for node in nodes),
-        "a string of transform is either one {placeholder} or has none": any(map(_is_mixed, strings(field.transform))),
+        "a string of transform is either one {placeholder} or has none": any(
+            _PLACEHOLDER.search(text) and placeholder(text) is None for text in strings(field.transform)
+        ),
     }
     for message, holds in faults.items():
         if holds:
@@ -146,10 +146,6 @@ def strings(value: JSON) -> Iterator[str]:
         yield from strings(item)
 
 
-def _is_mixed(text: str) -> bool:
-    return _PLACEHOLDER.search(text) is not None and placeholder(text) is None
-
-
 Path = tuple[str, ...]
 
 
@@ -188,9 +184,11 @@ class CallShape:
 
 def call_shape(name: str, field: TemplateField) -> CallShape:
     """Read the shape of calls from a field's transform. Raises `ConfigError`."""
-    call = _call_of(field.transform)
-    if call is None:
+    transform = field.transform
+    call = transform.get("function", transform) if isinstance(transform, dict) else transform
+    if call is None or placeholder(call) == [CONTENT]:  # the content is the call
         return CallShape(each=field.transform_each)
+    call = call if isinstance(call, dict) else {}
     named, arguments = placeholder(call.get("name")), placeholder(call.get("arguments"))
     if named is None or arguments is None:
         raise ConfigError(
@@ -198,11 +196,3 @@ def call_shape(name: str, field: TemplateField) -> CallShape:
             f"arguments, not {field.transform!r:.200}"
         )
     return CallShape(tuple(named), tuple(arguments), field.transform_each)
-
-
-def _call_of(transform: JSON) -> dict[str, JSON] | None:
-    """Return the object with a call's name and arguments; None where the content is the call."""
-    inner = transform.get("function", transform) if isinstance(transform, dict) else transform
-    if inner is None or placeholder(inner) == [CONTENT]:
-        return None
-    return inner if isinstance(inner, dict) else {}

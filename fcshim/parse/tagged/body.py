@@ -241,7 +241,10 @@ class TaggedBody(CallContentReader):
         elif self._state in {self._in_object, self._between_parameters, self._in_stray_text}:
             self._fail_truncated()
         elif self._state not in {self._before_header, self._before_first_call}:
-            self.unread = self._stray_text + tail if self._stray_text else self._without_partial_marker(tail)
+            self.unread = self._stray_text + tail
+            start = self._compiled.skip_space(tail, 0)
+            if not self._stray_text and self._compiled.markers.is_partial(tail, start) and start < len(tail) - 1:
+                self.unread = ""  # a partial marker
         if natural or (self._state in {self._after_call, self._after_end_marker} and not tail.strip()):
             self._sink.finish()
         else:
@@ -269,11 +272,6 @@ class TaggedBody(CallContentReader):
 
     def _fail_truncated(self) -> None:
         self._call.fail("truncated", "the reply ended inside the call")
-
-    def _without_partial_marker(self, tail: str) -> str:
-        """Return the tail, or an empty string where it is a partial marker."""
-        start = self._compiled.skip_space(tail, 0)
-        return "" if self._compiled.markers.is_partial(tail, start) and start < len(tail) - 1 else tail
 
 
 def _read_element(scan: Scanner) -> str:

@@ -97,11 +97,9 @@ class TaggedCall:
         """Begin a parameter and return the reader of its value."""
         tags, value = self._compiled.tags, None
         is_text, is_json = tag.type in tags.text_types, tag.type in tags.json_types()
-        if self._may_wrap(tag):
-            self._start_call()
-            self.seen_keys[tag.name] = None
-            self._wrapped = WrappedArguments(self._writer, tag.name, self.markup.keys, limits, is_text=is_text)
-            return TaggedValue(self.markup, self._wrapped, tag, self.seen_keys.keys())
+        wrapped = self._begin_wrapped(tag, limits, is_text=is_text)
+        if wrapped is not None:
+            return wrapped
         if tag.name in self.seen_keys or self.has_object:
             self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
         self._write_key(tag.name)
@@ -129,12 +127,17 @@ class TaggedCall:
         value.add(text)
         value.end()
 
-    def _may_wrap(self, tag: NamedTag) -> bool:
-        """Return whether the first parameter may hold all arguments: it is none of the tool's parameters."""
+    def _begin_wrapped(self, tag: NamedTag, limits: Limits, *, is_text: bool) -> TaggedValue | None:
+        """Begin a first parameter that may hold all arguments; None for any other, such as one of the tool's."""
         if tag.name not in _WRAPPERS or self.has_arguments or self._progress.discarding or self._compiled.tags.nested:
-            return False
+            return None
         only_text = self._sink.tools.expectation_of(self.name or "").member(tag.name).only_strings
-        return bool(self.markup.keys) and tag.name not in self.markup.keys and not only_text
+        if only_text or not self.markup.keys or tag.name in self.markup.keys:
+            return None
+        self._start_call()
+        self.seen_keys[tag.name] = None
+        self._wrapped = WrappedArguments(self._writer, tag.name, self.markup.keys, limits, is_text=is_text)
+        return TaggedValue(self.markup, self._wrapped, tag, self.seen_keys.keys())
 
     def _write_key(self, key: str) -> None:
         if not self._progress.discarding:

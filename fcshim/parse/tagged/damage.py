@@ -45,7 +45,11 @@ def has_damaged_close(value: str, compiled: CompiledTags, *, unclosed: bool) -> 
     if not unclosed:
         return bare.endswith(tags.call_close)
     is_part = any(bare.endswith(close[:size]) for size in range(1, len(close)))
-    return bare.endswith(close[-1]) or is_part or _ends_like_json(bare)
+    # A quote or bracket that nothing in the value opened is rather the end of JSON.
+    last, opening = bare[-1:], _JSON_PAIRS.get(bare[-1:])
+    ends_string = last == '"' and bare.count(last) % 2 == 1
+    ends_container = opening is not None and bare.count(last) > bare.count(opening)
+    return bare.endswith(close[-1]) or is_part or ends_string or ends_container
 
 
 def has_damaged_open(value: str, opening: str) -> bool:
@@ -76,14 +80,6 @@ def holds_damaged_tag(text: str, head: str) -> bool:
         or holds_damaged(others, token)
         or re.search(re.escape(token) + _DAMAGED_REST_OF_TAG, text) is not None
     )
-
-
-def _ends_like_json(value: str) -> bool:
-    """Return whether a value ends with a bracket or quote that nothing in it opened: rather the end of JSON."""
-    last = value[-1:]
-    if last == '"':
-        return value.count(last) % 2 == 1
-    return last in _JSON_PAIRS and value.count(last) > value.count(_JSON_PAIRS[last])
 
 
 @functools.lru_cache(maxsize=256)

@@ -59,7 +59,10 @@ class MarkerRoles:
         end, at = start + len(marker), start + (marker[0] == "\n")
         kind = self._compiled.value_marker_kinds[marker]
         if kind in {"call", "open"}:
-            return self._classify_call(text, at if kind == "call" else end)
+            if self._compiled.read_confirmed_call(text, at if kind == "call" else end) is not None:
+                self.quoted_depth += 1
+                self.quotes_call = True
+            return "content"
         if self.quoted_depth:
             self.quoted_depth -= kind == ("call_close" if self._compiled.tags.call.head else "close")
             return "content"
@@ -68,12 +71,6 @@ class MarkerRoles:
         if kind == "value_close":
             return self._classify_value_close(text, end, is_text=may_end is None)
         return self._classify_closing(kind, text, end)
-
-    def _classify_call(self, text: str, at: int) -> MarkerRole:
-        if self._compiled.read_confirmed_call(text, at) is not None:
-            self.quoted_depth += 1
-            self.quotes_call = True
-        return "content"
 
     # Closing tags.
 

@@ -154,8 +154,7 @@ class NestedValue(ValueReader):
         if _LOST_CHARACTER in name:
             self.fail(AmbiguousValueError())  # rather a closing tag
         if not parent.kind:
-            parent.kind, parent.child_name = _container_kind(parent.expected, name), name
-            parent.leading_space = ""
+            _begin_container(parent, name)
         step: str | int
         if parent.kind == "array":
             self._write("[" if parent.child_count == 0 else ", ")
@@ -239,12 +238,13 @@ def _is_scalar(expected: Expectation) -> bool:
     return not expected.admits("object", {}) and not expected.admits("array", [])
 
 
-def _container_kind(expected: Expectation, child: str) -> Literal["object", "array"]:
-    """Return the kind of an element whose first child has this name."""
-    is_object, is_array = expected.admits("object", {}), expected.admits("array", [])
-    if is_object != is_array:
-        return "object" if is_object else "array"
-    return "array" if child == _ITEM else "object"
+def _begin_container(element: _Element, child: str) -> None:
+    """Begin an object or array; where the schema does not decide, the name of the first child does."""
+    is_object, is_array = element.expected.admits("object", {}), element.expected.admits("array", [])
+    if is_object == is_array:
+        is_array = child == _ITEM
+    element.kind = "array" if is_array else "object"
+    element.child_name, element.leading_space = child, ""
 
 
 def _empty_element_to_json(expected: Expectation, text: str) -> str:

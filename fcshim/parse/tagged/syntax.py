@@ -46,7 +46,12 @@ class TaggedCalls:
             return True
         if call.attribute:
             return text.endswith(f"{call.head} {call.attribute}=", 0, pos)
-        return text.startswith(call.head, max(0, pos - len(call.head))) and _marker_begins_call(text, pos)
+        if not text.startswith(call.head, max(0, pos - len(call.head))):
+            return False
+        # The start marker is the call's tag. Functionary's looks the same (`<function=`), but JSON follows the name.
+        scan = Scanner(text, pos)
+        scan.take(_NAME_AND_SPACE)
+        return scan.peek() != "{"
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
@@ -161,13 +166,3 @@ def element_tags(name: str) -> Tags:
         parameter_close="</parameter>",
         lines=True,
     )
-
-
-def _marker_begins_call(text: str, pos: int) -> bool:
-    """Return whether a start marker that is itself the call's tag starts such a call, by the text after the name.
-
-    Functionary's start marker looks the same (`<function=`), but JSON follows the name.
-    """
-    scan = Scanner(text, pos)
-    scan.take(_NAME_AND_SPACE)
-    return scan.peek() != "{"

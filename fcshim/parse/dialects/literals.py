@@ -1,11 +1,12 @@
-"""Dialects with calls as Python.
+"""Dialects with calls as literals: Python calls, and Gemma's syntax `call:f{key:value}`.
 
-Rule: rows only; `literals.python_body` defines and reads the syntax.
+Rule: rows only; `literals.python_body` and `literals.gemma_body` define and read the syntax.
 """
 
 from fcshim.parse.body_selection import UnionBody
 from fcshim.parse.dialect import CallMarkers, Dialect, Markers, TurnMarkup
 from fcshim.parse.json.body import JsonShape
+from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
 
 _PYTHON_OR_JSON = UnionBody((PythonCalls(), JsonShape()))
@@ -52,4 +53,24 @@ TOOL_CODE = Dialect(
     result=Markers("<tool_output", "</tool_output>"),
 )
 
-PYTHON_CALLS = (PYTHONIC, LLAMA4, OLMO3, LFM2, TOOL_CODE)
+GEMMA4 = Dialect(
+    name="gemma4",
+    summary='Gemma 4: call:name{key:value} between <|tool_call> and <tool_call|>, strings between <|"|> tokens',
+    call=CallMarkers("<|tool_call>", "<tool_call|>", words=("call:",)),
+    body=GemmaCalls(),
+    quote='<|"|>',
+    result=Markers("<|tool_response>", "<tool_response|>"),
+    turn=TurnMarkup(tokens=("<turn|>",)),
+)
+
+FUNCTIONGEMMA = Dialect(
+    name="functiongemma",
+    summary="FunctionGemma: call:name{key:value} between <start_function_call> tags, strings between <escape> tokens",
+    call=CallMarkers("<start_function_call>", "<end_function_call>"),
+    body=GemmaCalls(),
+    quote="<escape>",
+    result=Markers("<start_function_response>", "<end_function_response>"),
+    turn=TurnMarkup(tokens=("<end_of_turn>",)),
+)
+
+LITERALS = (PYTHONIC, LLAMA4, OLMO3, LFM2, TOOL_CODE, GEMMA4, FUNCTIONGEMMA)
