@@ -21,6 +21,7 @@ from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import PREFIX, full_rules, server_prefix
 from fcshim.sanitize import configure_logging
+from fcshim.tools.custom import CustomTools
 from fcshim.tools.permission import Permissions
 from fcshim.tools.rules import PermissionRule, check_rules, parse_rules, rule_notes
 
@@ -136,8 +137,6 @@ def _add_server_options(group: "argparse._ArgumentGroup") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client disconnects or the process is stopped. Raises `ConfigError`."""
-    from fcshim.tools.custom import CustomTools  # noqa: PLC0415 - of an extra
-
     _check_effects(arguments)
     config = read_settings(arguments, only=_SETTINGS, defaults=_SETTINGS_DEFAULTS)
     rules = (
