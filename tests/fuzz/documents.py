@@ -33,6 +33,7 @@ JUNK = (
     "<function_result>", "\n```\n", "```json\n", "``", "NaN", "Infinity", "-", "1e", "0", "True", "False",
     "undefined", "\\u", "\\ud83d", "\\x41", "[", "*/", "name", "arguments", "\n\n", "<think>\n", "User:", "\n> ",
     "<|im_end|>\n", "functions.", "\r\n", ";", "…",
+    "[code]", "\\begin{verbatim}", "<!--", "<![CDATA[", "<example>", "#+begin_src", "<|im_start|>",
 )  # fmt: skip
 
 

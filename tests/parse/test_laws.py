@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from fcshim.errors import ConfigError
 from fcshim.events import Event, Stop, StopReason, Text, ToolCallStart
 from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.machine.known_markers import ROLE_MARKERS
+from fcshim.parse.machine.quotations import QUOTATION_STARTS
+from fcshim.parse.markers import END_TOKENS
 from fcshim.parse.stream import StreamParser, parse
 from fcshim.prompt.render import render_call
 from tests.fuzz.documents import JUNK, NASTY, WORDS
@@ -34,6 +37,7 @@ options = st.fixed_dictionaries(
         "tools": st.sampled_from([None, TOOLS]),
         "reasoning": st.sampled_from(["ignore", "recover", "promote"]),
         "arguments": st.sampled_from(["stream", "validated"]),
+        "rescue": st.booleans(),
     }
 )
 strings = st.lists(st.sampled_from(NASTY) | st.characters(exclude_categories=["Cs"]), max_size=4).map("".join)
@@ -309,6 +313,19 @@ def test_a_line_break_in_the_markup_counts_the_same_under_any_split(dialect: str
         assert whole == single, text
 
 
-def _read_in(dialect: str, pieces: list[str]) -> list[Piece]:
-    parser = StreamParser(dialect, TOOLS, rescue=True)
+MARKERS = sorted({*QUOTATION_STARTS, *ROLE_MARKERS, *END_TOKENS, *(row.call.open for row in DIALECTS.values())})
+
+
+@pytest.mark.parametrize("rescue", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_marker_can_stand_anywhere(dialect: str, *, rescue: bool) -> None:
+    for marker in MARKERS:
+        for text in (f"a {marker} b", f"{marker}\n{marker}]", f"a\n{marker}}} b"):
+            whole, single = (_read_in(dialect, pieces, rescue=rescue) for pieces in ([text], list(text)))
+
+            assert whole == single, text
+
+
+def _read_in(dialect: str, pieces: list[str], *, rescue: bool = True) -> list[Piece]:
+    parser = StreamParser(dialect, TOOLS, rescue=rescue)
     return normalise([event for piece in pieces for event in parser.feed(piece)] + parser.close())
