@@ -18,6 +18,7 @@ from fcshim.server.app import create_app
 from fcshim.server.run import ProxyServer, listen, listen_for_inspector
 from fcshim.server.workers import WorkerState
 from tests.engine.process import free_port
+from tests.mcp.server_programs import eventually
 from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import CALL, CHAT, QuickServer, chat_body, http_client, post_request, raw_connection
 from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_texts, stream_then
@@ -350,8 +351,8 @@ async def idle_connection():
         async with raw_connection(url) as (reader, writer):
             writer.write(request)
             await reader.readuntil(b"}")
-            while any(not each.cycle.response_complete for each in server.server_state.connections):  # noqa: ASYNC110
-                await asyncio.sleep(0)
+            (connection,) = server.server_state.connections
+            await eventually(lambda: connection.cycle.response_complete)
             yield server, reader, writer, request
         server.drain()
         server.exit_requested.set()
