@@ -130,7 +130,7 @@ async def test_replies_work_during_a_store_outage_and_follow_ups_get_503(redis_s
         ]
         ready = (await client.get("/ready")).json()
         redis_server.start()
-        for _ in range(200):
+        for _ in range(1_200):
             if (await client.get(f"{PATH}/{second.id}")).status_code != 503:
                 break
             await asyncio.sleep(0.05)
