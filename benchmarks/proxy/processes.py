@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+_START_SECONDS = 120.0
 _NGINX = """
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 8192; }}
@@ -110,7 +111,8 @@ def _running(command: Sequence[str], port: int) -> Iterator[Process]:
 
 
 def _wait_for_port(child: "subprocess.Popen[bytes]", port: int) -> None:
-    for _ in range(300):
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until:
         if child.poll() is not None:
             raise RuntimeError(f"{child.args!r} ended with status {child.returncode}")
         try:

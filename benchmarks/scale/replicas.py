@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from benchmarks.proxy.processes import free_port
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 class Replica:

@@ -51,12 +51,18 @@ async def converse_while_replicas_are_killed(
 ) -> KillResult:
     """Have all conversations at once while one replica after the other is killed and started again.
 
-    `pause` is the time between the chunks of a reply, of which there are ten.
+    `pause` is the time between the chunks of a reply, of which there are ten. The first replica is killed when as many
+    turns have ended as there are conversations: where one starts slowly, the other would serve all of them from the
+    first turn on.
     """
     tally, kills, started = Tally(), 0, time.monotonic()
 
     async def kill_in_turn() -> None:
         nonlocal kills
+        ended = 0
+        while ended < conversations:
+            await asyncio.sleep(0.01)
+            ended = tally.completed + tally.lost
         for replica in itertools.cycle(replicas):
             await replica.kill()
             kills += 1

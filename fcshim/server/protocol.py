@@ -23,6 +23,8 @@ _MAX_HEADER_COUNT = 256
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HALF_CLOSED_CHECK = 0.3
 """Seconds in which the system of a client that has left answers with a reset."""
+_UNREAD_REQUEST_WAIT = 0.01
+"""Seconds in which the event loop reads what has arrived on an idle connection before that is closed."""
 _RESERVED_FILES = 64
 """File descriptors for everything but clients and their upstream connections: logs, sockets, pipes to MCP servers."""
 _REFUSAL_FILES = 32
@@ -225,6 +227,13 @@ class ClientProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._running = self.pipeline[-1][0]
         super().on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, unless its next request has arrived.
+
+        uvloop runs timers before it reads: a process that the machine held up would close the connection on a request.
+        """
+        self.timeout_keep_alive_task = self.loop.call_later(_UNREAD_REQUEST_WAIT, super().timeout_keep_alive_handler)
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""

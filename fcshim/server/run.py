@@ -64,8 +64,11 @@ _SWITCH_INTERVAL = 0.001
 """Seconds for which a thread that prepares a large request may keep the event loop waiting."""
 _GRACE_PERIOD = 1.0
 """Seconds for streams to send their error event before their connections are cut."""
-_FIRST_REQUEST_WAIT = 1.0
-"""Seconds for the request on a connection that was accepted just before the listener was closed."""
+_FIRST_REQUEST_TURNS = 100
+"""Turns of the event loop, of 10 ms, for the request on a connection that was accepted just before the listener was
+closed. Turns, since where the machine is busy its client gets as little of it as this process."""
+_BACKLOG = 2048
+"""Connections that wait to be accepted."""
 
 
 class ProxyServer(uvicorn.Server):
@@ -84,10 +87,13 @@ class ProxyServer(uvicorn.Server):
         self._on_turn = on_turn
         self._drain_timeout = config.drain_timeout
         self._trimmer = MemoryTrimmer(trim_memory)
+        self._protocol = limited_protocol(config, process_budget())
+        self._listeners: list[socket.socket] = []
+        self._late_connections: list[asyncio.Task[object]] = []
         super().__init__(
             uvicorn.Config(
                 app,
-                http=limited_protocol(config, process_budget()),
+                http=self._protocol,
                 ws="none",
                 lifespan="on",
                 log_config=None,
@@ -110,8 +116,7 @@ class ProxyServer(uvicorn.Server):
         if self.should_exit:
             return
         self.should_exit = True
-        for server in self.servers:  # at once: uvicorn's next tick would close unanswered what is accepted until then
-            server.close()
+        self._stop_listening()  # at once: uvicorn's next tick would close unanswered what is accepted until then
         if self._report is not None:
             self._report(WorkerState.DRAINING)
 
@@ -124,6 +129,7 @@ class ProxyServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve, and report it."""
         await super().startup(sockets)
+        self._listeners = list(sockets or [])
         if self._report is not None:
             self._report(WorkerState.READY)
 
@@ -143,15 +149,43 @@ class ProxyServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the listeners, then wait up to `drain_timeout` seconds for running requests."""
         drain_timer = asyncio.get_running_loop().call_later(self._drain_timeout, self.end_requests)
+        self._stop_listening()
         try:
-            # uvicorn closes new connections without a request, and their clients would lose it.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(_FIRST_REQUEST_WAIT, self._drain_timeout)):
-                    while any(getattr(each, "cycle", None) is None for each in self.server_state.connections):  # noqa: ASYNC110
-                        await asyncio.sleep(0.01)
+            await self._wait_for_first_requests()
             await super().shutdown(sockets)
         finally:
             drain_timer.cancel()
+
+    def _stop_listening(self) -> None:
+        """Close the listeners, but accept first what waits there: its clients are connected and send their requests.
+
+        libuv accepts one connection in a turn of the event loop, so that a busy process nearly always has some waiting;
+        the system resets those when their listener is closed. Listeners are non-blocking since their loop serves them.
+        """
+        loop = asyncio.get_running_loop()
+        for listener, server in zip(self._listeners, self.servers, strict=False):
+            with contextlib.suppress(OSError):  # no other one waits, or there is no free file descriptor
+                for _ in range(_BACKLOG):
+                    accepted = loop.connect_accepted_socket(self._make_protocol, listener.accept()[0])
+                    self._late_connections.append(loop.create_task(accepted))
+            server.close()
+        self._listeners = []
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        return self._protocol(self.config, self.server_state, self.lifespan.state)
+
+    async def _wait_for_first_requests(self) -> None:
+        """Let new connections send their request, and read the next one of others where it has arrived.
+
+        uvicorn closes connections that run no request, and their clients would lose what they have sent.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._drain_timeout):
+                await asyncio.gather(*self._late_connections, return_exceptions=True)
+                for _ in range(_FIRST_REQUEST_TURNS):
+                    await asyncio.sleep(0.01)
+                    if all(getattr(each, "cycle", None) is not None for each in self.server_state.connections):
+                        break
 
     def _cut_connections(self) -> None:
         """Cut the connections whose clients do not take the end of their reply; their requests end with them."""
@@ -290,7 +324,7 @@ def listen_for_inspector(config: Config) -> Generator[socket.socket | None]:
 def _bind(host: str, port: int, flag: str, *, reuse_port: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=2048, reuse_port=reuse_port)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG, reuse_port=reuse_port)
     except OSError as error:
         hint = f"; another program uses it: choose another with {flag}" if error.errno == errno.EADDRINUSE else ""
         raise ConfigError(f"cannot listen on {host} port {port}: {os_error_reason(error)}{hint}") from error

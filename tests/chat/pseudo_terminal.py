@@ -19,7 +19,8 @@ from pathlib import Path
 import pyte
 
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
-_TIMEOUT = 20.0
+_TIMEOUT = 60.0
+"""Seconds for any output. A program takes 20 to start on a machine with ten times the work that it can do."""
 _HEIGHT = 50
 _ESCAPE_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_=>])")
 """What a terminal interprets instead of showing it."""

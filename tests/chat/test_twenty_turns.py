@@ -141,7 +141,7 @@ async def chatting(folder, *options):
 
 async def servers_are_there(screen: PseudoTerminal) -> None:
     for name in ("calc", "lab", "library"):
-        await eventually(lambda name=name: f"{name} is connected: " in screen.output, 30)
+        await eventually(lambda name=name: f"{name} is connected: " in screen.output)
 
 
 async def play(screen: PseudoTerminal, relay: ForcedReplies, *turns: Turn) -> None:

@@ -57,8 +57,8 @@ def leave(server: LlamaServer, url: str, *, stream: bool, tools: bool, grammar: 
     with begin(url, stream=stream, tools=tools, grammar=grammar) as connection:
         if stream:
             assert b"200 OK" in connection.recv(4096)
-        server.wait_until(busy=1, seconds=10)
-    server.wait_until(busy=0, seconds=10)
+        server.wait_until(busy=1, seconds=60)
+    server.wait_until(busy=0, seconds=60)
     written, context = server.latest_tokens()
 
     assert written < context - 1, "the model wrote on until its context was full"

@@ -13,7 +13,18 @@ from tests.server.proxy import chat_body, http_client, post_request, raw_connect
 from tests.server.raw_upstream import LAST_CHUNK, hang, paused_stream, raw_upstream, stream_texts, stream_then
 from tests.server.test_metrics import figures
 from tests.server.test_run import refused
-from tests.server.test_workers import COUNT, STREAMS, children, listens, log_of, open_streams, respond, serving, until
+from tests.server.test_workers import (
+    COUNT,
+    FOR_EACH,
+    STREAMS,
+    children,
+    listens,
+    log_of,
+    open_streams,
+    respond,
+    serving,
+    until,
+)
 
 pytestmark = pytest.mark.security
 
@@ -39,7 +50,7 @@ async def one_stuck(folder, play, *options):
         serving(folder, upstream.url, *options) as (process, url, pids),
         contextlib.AsyncExitStack() as stack,
     ):
-        streams = await open_streams(stack, url)
+        streams = await open_streams(stack, url, FOR_EACH)
         await stick(pids[0])
         try:
             yield process, url, pids, streams
@@ -60,11 +71,11 @@ async def test_streams_of_other_workers_end_and_those_of_the_stuck_one_when_it_g
     go_on = asyncio.Event()
     async with one_stuck(tmp_path, paused_stream(go_on)) as (_, _, pids, streams):
         go_on.set()
-        ended = [await read_one(reader, 2) for reader in streams]
+        ended = await asyncio.gather(*(read_one(reader, 5) for reader in streams))
         os.kill(pids[0], signal.SIGCONT)
         late = [await read_one(reader, 60) for reader, rest in zip(streams, ended, strict=True) if not rest]
 
-    assert 0 < len(late) < STREAMS
+    assert 0 < len(late) < FOR_EACH
     assert all(rest.endswith(LAST_CHUNK) for rest in [*filter(None, ended), *late])
 
 
@@ -75,7 +86,7 @@ async def test_requests_that_come_meanwhile_are_answered_by_others_or_later_but_
             reader, writer = await stack.enter_async_context(raw_connection(url))
             writer.write(post_request(url, chat_body()))
             readers.append(reader)
-        found = await asyncio.gather(*(read_one(reader, 2) for reader in readers))
+        found = await asyncio.gather(*(read_one(reader, 5) for reader in readers))
         os.kill(pids[0], signal.SIGCONT)
         late = [await read_one(reader, 60) for reader, reply in zip(readers, found, strict=True) if not reply]
 
@@ -155,12 +166,12 @@ async def test_a_worker_that_sticks_while_it_drains_is_replaced_and_killed(tmp_p
 async def test_figures_are_answered_by_the_others(tmp_path):
     async with one_stuck(tmp_path, stream_texts("Once"), "--metrics") as (_, url, _, _):
         found = {}
-        for _ in range(2 * STREAMS):
+        while not found:  # the stuck worker gets some of the questions
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1):
+                async with asyncio.timeout(2):
                     found = (await figures(url))[1]
 
-    assert 0 < sum(value for key, value in found.items() if key[0] == "fcshim_requests_total") <= STREAMS
+    assert 0 < sum(value for key, value in found.items() if key[0] == "fcshim_requests_total") <= FOR_EACH
 
 
 async def test_what_is_stored_is_known_to_the_others(tmp_path):
@@ -171,14 +182,13 @@ async def test_what_is_stored_is_known_to_the_others(tmp_path):
         _,
     ):
         statuses = []
-        for _ in range(STREAMS):
+        while len(statuses) < COUNT:  # the stuck worker gets some of the requests
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2):
                     first = await respond(url, None)
                     statuses.append((await respond(url, first.json()["id"])).status_code)
 
-    assert statuses
-    assert {200} == {*statuses}
+    assert [200] * COUNT == statuses
 
 
 async def test_a_stuck_worker_is_killed_and_replaced_but_not_one_whose_supervisor_was_stopped_too(

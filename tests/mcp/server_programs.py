@@ -18,7 +18,7 @@ from tests.engine.process import free_port
 
 SERVERS = Path(__file__).parent / "servers"
 START_SECONDS = 120.0
-TIMEOUTS = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=30.0)
+TIMEOUTS = ConnectionTimeouts(start=60.0, connect=60.0, reconnect=60.0, ping=30.0)
 
 
 def stdio_transport(name: str, *args: str) -> StdioTransport:

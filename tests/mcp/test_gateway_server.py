@@ -157,11 +157,11 @@ async def test_a_body_that_stops_is_answered_and_cut():
 async def test_a_running_call_is_not_cut_by_the_limit_of_bodies():
     async def slow() -> str:
         """Wait."""
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1.5)
         return "done"
 
     async with (
-        served(slow, body_timeout=0.1) as url,
+        served(slow, body_timeout=1.0) as url,
         manager(McpServerConfig(name="f", transport=HttpTransport(url=url))) as servers,
     ):
         result = await servers.call("f:slow", {})

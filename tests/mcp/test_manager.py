@@ -152,12 +152,12 @@ def test_two_servers_of_one_name_are_refused():
 
 async def test_a_call_that_takes_too_long_fails():
     """Requirement 23."""
-    async with manager(server(timeout=0.2)) as servers:
+    async with manager(server(timeout=2.0)) as servers:
         result = await servers.call("f:slow", {"seconds": 30})
         again = await servers.call("f:add", {"a": 1, "b": 2})
 
     assert result.is_error
-    assert "slow gave no result within 0.2 seconds" in result.text
+    assert "slow gave no result within 2 seconds" in result.text
     assert "3" == again.text
 
 
@@ -293,9 +293,10 @@ async def test_a_slow_server_does_not_delay_the_others(tmp_path):
     changes = []
     slow, quick = server("raw", "together", str(tmp_path), "2", called="slow"), server("raw", called="quick")
     async with manager(slow, quick, timeouts=timeouts, on_change=lambda: changes.append(1)) as servers:
-        first = [tool.server for tool in servers.tools()]
+        await eventually(servers.tools)
+        first, before = [tool.server for tool in servers.tools()], len(changes)
         (tmp_path / "now").touch()
         await eventually(lambda: len(servers.tools()) == 2)
 
     assert ["quick"] == first
-    assert 2 == len(changes)
+    assert (1, 2) == (before, len(changes))

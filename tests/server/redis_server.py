@@ -35,7 +35,7 @@ class RedisServer:
         command = [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
         self._process = subprocess.Popen([*command, "--save", "", *options], stdout=subprocess.DEVNULL)
         with self._admin() as client:
-            for _ in range(1000):
+            for _ in range(6_000):
                 with contextlib.suppress(redis.ConnectionError):
                     client.ping()
                     return

@@ -9,6 +9,7 @@ import sys
 
 import httpx
 import pytest
+import uvloop
 
 from fcshim.config import Config
 from fcshim.errors import ConfigError
@@ -17,6 +18,7 @@ from fcshim.server.app import create_app
 from fcshim.server.run import ProxyServer, listen, listen_for_inspector
 from fcshim.server.workers import WorkerState
 from tests.engine.process import free_port
+from tests.mcp.server_programs import eventually
 from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import CALL, CHAT, QuickServer, chat_body, http_client, post_request, raw_connection
 from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_texts, stream_then
@@ -307,3 +309,82 @@ async def test_a_connection_that_was_accepted_just_before_a_signal_still_gets_it
 
     assert reply.startswith(b"HTTP/1.1 200 ")
     assert reply.endswith(b'{"status":"ok"}')
+
+
+@pytest.mark.parametrize("loop_factory", [uvloop.new_event_loop, asyncio.new_event_loop])
+def test_connections_that_wait_to_be_accepted_at_a_signal_get_their_replies(loop_factory):
+    """A busy process accepts them too late; a listener that is closed resets them, and the requests are lost."""
+
+    async def replies():
+        config = Config(upstream="http://127.0.0.1:9", port=0)
+        server = QuickServer(config)
+        with listen(config) as listener, contextlib.ExitStack() as stack:
+            task = asyncio.create_task(server.serve(sockets=[listener]))
+            await server.ready.wait()
+            address = listener.getsockname()
+            # Without a turn of the event loop between them and the signal.
+            waiting = [stack.enter_context(socket.create_connection(address)) for _ in range(5)]
+            for each in waiting:
+                each.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            server.drain()
+            server.exit_requested.set()
+            with pytest.raises(ConnectionRefusedError):
+                stack.enter_context(socket.create_connection(address))
+            await task
+            return [each.recv(65536) for each in waiting]
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        received = runner.run(replies())
+
+    assert [b"HTTP/1.1 200 "] * 5 == [reply[:13] for reply in received]
+
+
+@contextlib.asynccontextmanager
+async def idle_connection():
+    """Yield a server, a connection to it that has had one reply, and a request."""
+    server = QuickServer(Config(upstream="http://127.0.0.1:9", port=0))
+    with listen(Config(port=0)) as listener:
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.ready.wait()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        request = f"GET /health HTTP/1.1\r\nHost: {url[7:]}\r\n\r\n".encode()
+        async with raw_connection(url) as (reader, writer):
+            writer.write(request)
+            await reader.readuntil(b"}")
+            (connection,) = server.server_state.connections
+            await eventually(lambda: connection.cycle.response_complete)
+            yield server, reader, writer, request
+        server.drain()
+        server.exit_requested.set()
+        await task
+
+
+async def test_a_request_that_has_arrived_on_an_idle_connection_at_a_signal_gets_its_reply():
+    async with idle_connection() as (server, reader, writer, request):
+        server.exit_requested.set()
+        server.drain()
+        writer.write(request)  # the system has it before the event loop goes on
+        reply = await reader.read()
+
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert reply.endswith(b'{"status":"ok"}')
+
+
+async def test_a_request_that_has_arrived_when_its_idle_connection_expires_gets_its_reply():
+    """uvloop runs the timer first, if a busy machine has held the process up."""
+    async with idle_connection() as (server, reader, writer, request):
+        (connection,) = server.server_state.connections
+        connection.timeout_keep_alive_handler()
+        writer.write(request)
+        reply = await reader.readuntil(b"}")
+
+    assert reply.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_an_idle_connection_expires():
+    async with idle_connection() as (server, reader, _, _):
+        (connection,) = server.server_state.connections
+        connection.timeout_keep_alive_handler()
+        rest = await reader.read()
+
+    assert b"" == rest

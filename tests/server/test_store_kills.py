@@ -129,7 +129,7 @@ class Proxy:
 
     async def start(self):
         self.begin()
-        for _ in range(1000):
+        for _ in range(6_000):
             await asyncio.sleep(0.02)
             if "serving http" in (text := self._log.read_text()):
                 self._url = "http" + text.partition("serving http")[2].split("/v1")[0]
