@@ -20,7 +20,7 @@ with naming_extra("langchain"):
     from langchain_core.language_models import BaseChatModel
     from langchain_core.language_models.chat_models import agenerate_from_stream, generate_from_stream
     from langchain_core.messages import AIMessageChunk, BaseMessage, convert_to_openai_messages
-    from langchain_core.messages.tool import tool_call_chunk
+    from langchain_core.messages.tool import ToolCallChunk, tool_call_chunk
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -136,18 +136,14 @@ def _chunks(event: Event, encoder: ChoiceEncoder, model: str) -> Iterator[ChatGe
 def _message(choice: dict[str, JSON], model: str) -> AIMessageChunk:
     delta, reason = choice["delta"], choice["finish_reason"]
     reasoning = delta.get("reasoning_content")
-    calls = [
-        tool_call_chunk(
-            name=call["function"].get("name"),
-            args=call["function"]["arguments"],
-            id=call.get("id"),
-            index=call["index"],
-        )
-        for call in delta.get("tool_calls", ())
-    ]
     return AIMessageChunk(
         content=delta.get("content") or "",
         additional_kwargs={"reasoning_content": reasoning} if reasoning else {},
-        tool_call_chunks=calls,
+        tool_call_chunks=[_call_chunk(call) for call in delta.get("tool_calls", ())],
         response_metadata={"finish_reason": reason, "model_name": model} if reason else {},
     )
+
+
+def _call_chunk(call: dict[str, JSON]) -> ToolCallChunk:
+    name, arguments = call["function"].get("name"), call["function"]["arguments"]
+    return tool_call_chunk(name=name, args=arguments, id=call.get("id"), index=call["index"])
