@@ -64,7 +64,7 @@ _FIELDS = (
 )
 _OTHER_CLIENT_FIELDS = frozenset({"disabled", "autoApprove", "alwaysAllow", "description", "name", "tools", "version"})
 """Fields of other clients; `disabled` is honoured, the others have no effect."""
-_TRUST = '"annotations", which lets tools run that the server marks as read-only'
+_EXPECTED_TRUST = '"annotations", which lets tools run that the server marks as read-only'
 _OAUTH_FIELDS = ("client_id", "client_secret", "redirect_port", "auth_method")
 _OAUTH_ALIASES = {
     "clientId": "client_id",
@@ -175,7 +175,7 @@ class _ServerFields:
             warning=self._version_warning(transport),
             timeout=self._read_seconds("timeout", DEFAULT_TIMEOUT),
             allow=self._read_strings("allow"),
-            trust="annotations" if self._read_word("trust", "(?:annotations)?", _TRUST) else "",
+            trust="annotations" if self._read_word("trust", "(?:annotations)?", _EXPECTED_TRUST) else "",
             category=self._read_word("category", r"[\w-]{0,40}", "a word of at most 40 letters"),
             cache=self._read_seconds("cache", 0.0, zero=True),
             handshake=self._read_typed("handshake", bool, "true or false", default=False),

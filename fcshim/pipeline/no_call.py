@@ -1,7 +1,7 @@
 """Says why a reply has no call although tools were offered, for the log and the metrics."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from fcshim.events import Reasoning, Text
 from fcshim.messages import Request
@@ -25,7 +25,6 @@ NoCallKind = Literal[
 ]
 """`answer`: text without any sign of a call. `empty`: no text. `reasoning`, `quoted`: a call there, which is not run.
 `invalid`: a call that ended with an error; the other kinds are those of `AttemptDefect`."""
-NO_CALL_KINDS: tuple[NoCallKind, ...] = get_args(NoCallKind)
 _PHRASES: dict[NoCallKind, str] = {
     "answer": "the model answered",
     "empty": "the reply is empty",

@@ -27,7 +27,6 @@ logger = logging.getLogger("fcshim.server")
 
 _BLOCK = 128
 """Reads that are passed to observers at once: some 50 KB, which the processor's cache still has."""
-_NO_EVENTS: Batch = []
 _PIECES = frozenset({Text, Reasoning, ToolCallChunk})
 """Events that are only a piece of the reply."""
 

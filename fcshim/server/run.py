@@ -65,8 +65,8 @@ _SWITCH_INTERVAL = 0.001
 _GRACE_PERIOD = 1.0
 """Seconds for streams to send their error event before their connections are cut."""
 _FIRST_REQUEST_TURNS = 100
-"""Turns of the event loop, of 10 ms, for the request on a connection that was accepted just before the listener was
-closed. Turns, since where the machine is busy its client gets as little of it as this process."""
+"""Turns of the event loop, 10 ms each, that the server waits for the request on a connection accepted just before it
+closed the listener. Turns are counted, not seconds: on a busy machine the client is as slow as this process."""
 _BACKLOG = 2048
 """Connections that wait to be accepted."""
 

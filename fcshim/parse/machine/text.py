@@ -290,8 +290,9 @@ class TextStates(StateGroup):
             scan = Scanner(buffer, tag_end)
             scan.take(SHORT_SPACE)
             quotes = bool(self._start_markers.inline_marker_set.read(buffer, scan.pos))
-        opens_line = marker[0] != "<" and marker[0] in self._start_markers.line_start_chars
-        if not quotes and (marker == "<" or opens_line):
+        # The first character of `[code` or `\verb` may open a call by itself; a tag such as `<pre` is text as a whole.
+        may_open = marker == "<" or (marker[0] != "<" and marker[0] in self._start_markers.line_start_chars)
+        if not quotes and may_open:
             return self._read_start_marker(marker[0], start, start + 1)
         if not quotes:
             self._output.emit_text(marker)
